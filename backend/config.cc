@@ -248,7 +248,7 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kSize,
      .default_value = "0",
      .help = "Most memory that the slots of one session may take, 16KiB or more. A session that would need more gets a "
-             "smaller window. 0: 8MiB for proxies on this host, 1MiB over rdma, where it is pinned.",
+             "smaller window. 0: 8MiB, over rdma, where it is pinned, 1MiB.",
      .max = 1024 * kMiB,
      .applied_by = kReload,
      .group = OptionGroup::kLimits},
@@ -278,9 +278,8 @@ constexpr OptionRow kTable[] = {
      .measured_by = "requests a second and CPU of egret-bench beside the application"},
     {.name = "window",
      .type = OptionType::kInteger,
-     .default_value = "32",
-     .help = "Slots per lane: messages that one proxy worker may have in flight to one partition.",
-     .min = wire::kMinWindow,
+     .default_value = "0",
+     .help = "Slots per lane: messages that one proxy worker may have in flight to one partition. 0: 32, over tcp 8.",
      .max = wire::kMaxWindow,
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
@@ -288,8 +287,7 @@ constexpr OptionRow kTable[] = {
     {.name = "request_slot_size",
      .type = OptionType::kSize,
      .default_value = "0",
-     .help = "Size of a request slot, 1KiB or more and a multiple of 64 bytes. 0: 16KiB for proxies on this host, 4KiB "
-             "over rdma.",
+     .help = "Size of a request slot, 1KiB or more and a multiple of 64 bytes. 0: 16KiB, over rdma 4KiB.",
      .max = wire::kMaxSlotSize,
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
@@ -297,10 +295,9 @@ constexpr OptionRow kTable[] = {
     {.name = "response_slot_size",
      .type = OptionType::kSize,
      .default_value = "0",
-     .help =
-         "Size of a response slot, 1KiB or more and a multiple of 64 bytes. 0: 52KiB for proxies on this host, 4KiB "
-         "over rdma.",
-     .max = wire::kMaxSlotSize,
+     .help = "Size of a response slot, 1KiB or more and a multiple of 64 bytes. 0: 52KiB, over tcp "
+             "132KiB, over rdma 4KiB.",
+     .max = wire::kMaxLongSlotSize,
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
      .measured_by = "ops of a message (egret_ops / egret_messages in a proxy's stats), and egret-bench rpc"},
@@ -468,15 +465,19 @@ void shrink_defaults(const Options& options, const wire::RegionLayout& wanted, S
   }
 }
 
-// Options that are set replace the defaults of both kinds of sessions.
+// Options that are set replace the defaults of all kinds of sessions.
 Status parse_session_size(const Options& options, const Config& config, SessionSize& size) {
   if (Status good = parse_slot_size(options, "request_slot_size", size.request_slot); !good) return good;
   if (Status good = parse_slot_size(options, "response_slot_size", size.response_slot); !good) return good;
+  if (const auto given = static_cast<uint32_t>(options.integer("window")); given != 0) {
+    if (given < wire::kMinWindow) return options.error("window", "expected 0, or 2 and more");
+    size.window = given;
+  }
   if (const uint64_t given = options.size("session_memory"); given != 0) {
     if (given < kLeastSessionMemory) return options.error("session_memory", "expected 0, or 16KiB and more");
     size.most_memory = given;
   }
-  shrink_defaults(options, {config.partitions, config.window, size.request_slot, size.response_slot}, size);
+  shrink_defaults(options, {config.partitions, size.window, size.request_slot, size.response_slot}, size);
   const wire::RegionLayout smallest{config.partitions, wire::kMinWindow, size.request_slot, size.response_slot};
   if (smallest.bytes() <= size.most_memory) return Status::ok();
   return options.error("session_memory", "too small: the smallest session is " + smallest.to_string() + ", more than " +
@@ -496,6 +497,7 @@ constexpr uint32_t kIdleSlot = 1536;
 // What sessions take, by the dearest of the transports that the backend listens at. `egret-bench fleet` counts it.
 access::Needs needs_of(const Config& config) {
   const bool over_rdma = std::ranges::any_of(config.listen, transport::is_rdma);
+  const bool only_rdma = std::ranges::all_of(config.listen, transport::is_rdma);
   const bool only_tcp = std::ranges::all_of(config.listen, transport::is_tcp);
   const bool here = std::ranges::any_of(
       config.listen, [](const auto& address) { return !transport::is_rdma(address) && !transport::is_tcp(address); });
@@ -507,7 +509,7 @@ access::Needs needs_of(const Config& config) {
                       .is_pinned = over_rdma,
                       .other_memory_text = "memory " + size_text(config.memory) + " - " + size_text(kOtherMemory)};
   needs.least_bytes = wire::RegionLayout{config.partitions, kIdleWindow, kIdleSlot, kIdleSlot}.bytes();
-  needs.most_bytes = here ? config.local_session.most_memory : config.remote_session.most_memory;
+  needs.most_bytes = only_rdma ? config.rdma_session.most_memory : config.local_session.most_memory;
   if (over_rdma) needs.queue_bytes = transport::server_queue_bytes(config.partitions, 1, kIdleWindow);
   return needs;
 }
@@ -573,8 +575,7 @@ base::Expected<Config> resolve_config(const Options& options, uint32_t partition
   config.pin = pin == "on" || (pin == "auto" && roomy);
   // With more CPUs or more threads the scheduler places the threads better than following would.
   config.follow = pin == "follow" || (pin == "auto" && cpus == 2 && config.partitions == 1);
-  config.window = static_cast<uint32_t>(options.integer("window"));
-  for (SessionSize* size : {&config.local_session, &config.remote_session}) {
+  for (SessionSize* size : {&config.local_session, &config.tcp_session, &config.rdma_session}) {
     if (Status good = parse_session_size(options, config, *size); !good) return good;
   }
   resolve_quota(options, config);

@@ -22,6 +22,7 @@ std::span<const base::OptionRow> option_table();
 
 // The sizes of a session's slots, in bytes.
 struct SessionSize {
+  uint32_t window = 0;  // slots per lane
   uint32_t request_slot = 0;
   uint32_t response_slot = 0;
   uint64_t most_memory = 0;  // the window is reduced so that a session takes no more than this
@@ -44,12 +45,14 @@ struct Config {
   uint32_t partitions = 0;   // resolved, at least 1
   bool pin = false;          // resolved
   bool follow = false;       // resolved; never with pin
-  uint32_t window = 0;
   // With large slots a large value takes few messages. Over rdma slots are pinned memory, there may be many more
-  // sessions, and a large response slot saves no READ; so slots are small. Two local response slots hold 100 KiB. Their
-  // size is not a power of two, so that they spread evenly over the sets of the caches.
-  SessionSize local_session{.request_slot = 16 << 10, .response_slot = 52 << 10, .most_memory = 8 << 20};
-  SessionSize remote_session{.request_slot = 4 << 10, .response_slot = 4 << 10, .most_memory = 1 << 20};
+  // sessions, and a large response slot saves no READ; so slots are small. Two local response slots hold 100 KiB. Over
+  // tcp a slot's memory is touched only as far as its messages reach, so one holds 128 KiB, and there are few, since each
+  // round of them goes through the cache. Sizes are no powers of two, so that slots spread evenly over the sets of the
+  // caches.
+  SessionSize local_session{.window = 32, .request_slot = 16 << 10, .response_slot = 52 << 10, .most_memory = 8 << 20};
+  SessionSize tcp_session{.window = 8, .request_slot = 16 << 10, .response_slot = 132 << 10, .most_memory = 8 << 20};
+  SessionSize rdma_session{.window = 32, .request_slot = 4 << 10, .response_slot = 4 << 10, .most_memory = 1 << 20};
   access::Room room;                 // what this process may have
   access::Needs needs;               // and what sessions take of it
   access::Quota quota;               // what follows from both, or what the options say

@@ -550,15 +550,22 @@ void Control::grant_when_ready(Session& session) {
   if (ledger_.of_worker(session.hello.worker_id).size() == 1) make(session);
 }
 
+const SessionSize& size_for(const transport::Limits& limits, const Config& config) {
+  if (limits.fetch_is_local) return config.local_session;
+  return limits.results_are_pushed ? config.tcp_session : config.rdma_session;
+}
+
 // The largest window that fits session_memory and what there is left for this peer, at least kMinWindow. False: not even
 // that; `refusal` says why.
 bool Control::carve(const Session& session, wire::RegionLayout& layout, std::string& refusal) const {
-  const SessionSize& size = session.endpoint->limits().fetch_is_local ? config_.local_session : config_.remote_session;
+  const SessionSize& size = size_for(session.endpoint->limits(), config_);
   const std::string& peer = session.endpoint->peer_group();
   const uint64_t most = std::min(size.most_memory, access::room_for_slots(config_.quota, ledger_, peer));
-  layout = {partitions_, std::min(config_.window, std::max(session.hello.window, wire::kMinWindow)),
+  const bool takes_long = (session.hello.features & wire::kLongSlots) != 0;
+  const uint32_t response_slot = takes_long ? size.response_slot : std::min(size.response_slot, wire::kMaxSlotSize);
+  layout = {partitions_, std::min(size.window, std::max(session.hello.window, wire::kMinWindow)),
             slot_size(size.request_slot, session.hello.request_slot_size),
-            slot_size(size.response_slot, session.hello.response_slot_size)};
+            slot_size(response_slot, session.hello.response_slot_size)};
   while (layout.window > wire::kMinWindow && layout.bytes() > most) --layout.window;
   if (layout.bytes() > size.most_memory) {
     refusal = "session_memory is " + std::to_string(size.most_memory) + " bytes, the smallest session takes " +
@@ -605,18 +612,18 @@ void Control::make(Session& session) {
   const bool is_ordered = limits.is_ordered && (session.hello.features & wire::kOrderedMemory) != 0;
   const bool is_fetched = !limits.fetch_is_local && !limits.results_are_pushed;
   const bool has_timers = limits.fetch_is_local && (session.hello.features & wire::kWakeTimers) != 0;
-  session.granted = {.features = (session.secret.secret.is_set() ? wire::kAuthenticate : 0) |
-                                 (is_ordered ? wire::kOrderedMemory : 0) | (has_timers ? wire::kWakeTimers : 0) |
-                                 (is_fetched ? session.hello.features & wire::kDeliver : 0) |
-                                 (session.hello.features & (wire::kRights | wire::kSlotSizes | wire::kFailover |
-                                                            wire::kWarm | wire::kComeBack | wire::kEmbedded)),
-                     .session_id = session.id,
-                     .nonce = base::random_u64(),
-                     .epoch = identity_.epoch,
-                     .hash_seed = identity_.hash_seed,
-                     .item_size_max = config_.item_size_max,
-                     .layout = {},
-                     .rights = rights_of(session)};
+  session.granted = {
+      .features = (session.secret.secret.is_set() ? wire::kAuthenticate : 0) | (is_ordered ? wire::kOrderedMemory : 0) |
+                  (has_timers ? wire::kWakeTimers : 0) | (is_fetched ? session.hello.features & wire::kDeliver : 0) |
+                  (session.hello.features & (wire::kRights | wire::kSlotSizes | wire::kFailover | wire::kWarm |
+                                             wire::kComeBack | wire::kEmbedded | wire::kLongSlots)),
+      .session_id = session.id,
+      .nonce = base::random_u64(),
+      .epoch = identity_.epoch,
+      .hash_seed = identity_.hash_seed,
+      .item_size_max = config_.item_size_max,
+      .layout = {},
+      .rights = rights_of(session)};
   wire::RegionLayout& layout = session.granted.layout;
   std::string refusal;
   if (!carve(session, layout, refusal)) return refuse(session, refusal);

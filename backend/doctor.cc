@@ -128,7 +128,7 @@ void check_rdma(const Config& config, Findings& findings) {
       config.quota.memory.arithmetic.empty() ? config.quota.memory : access::slot_memory_of(room, config.needs);
   const uint64_t sessions =
       is_auto ? access::most_sessions_of(room, config.needs, slots.value).value : config.quota.sessions.value;
-  const uint64_t each = config.remote_session.most_memory;
+  const uint64_t each = config.rdma_session.most_memory;
   const bool all_may_grow = slots.value == access::kUnlimited || sessions * each <= slots.value;
   transport::check_rdma(
       {.is_configured = listens_on_rdma(config),

@@ -648,7 +648,7 @@ constexpr OptionRow kTable[] = {
      .default_value = "0",
      .help = "Most bytes of a response slot to ask the backend for, 1KiB or more and a multiple of 64; it may grant "
              "fewer. 0: what the backend has. A longer value is fetched in parts.",
-     .max = wire::kMaxSlotSize,
+     .max = wire::kMaxLongSlotSize,
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
      .measured_by = "egret_ops / egret_messages in stats, and egret_backend_session_memory_bytes of the backend"},

@@ -96,7 +96,7 @@ class Store {
   // view the store's memory until the next non-const call. A get of a large value returns its first kMaxChunk bytes; a
   // chunk returns the bytes asked for, up to kMaxChunk.
   op::Result execute(size_t index);
-  static constexpr uint32_t kMaxChunk = 64u << 10;
+  static constexpr uint32_t kMaxChunk = 192u << 10;
 
   // --- Values in parts. An Upload is room for a value that nobody sees until its commit().
   // All uploads together hold at most max(1/8 of the memory limit, one item of item_size_max).

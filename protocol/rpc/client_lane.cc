@@ -80,7 +80,7 @@ bool ClientLane::open_message() {
   return true;
 }
 
-bool ClientLane::append(const Op& op, Waiter* waiter) {
+size_t ClientLane::append(const Op& op, Waiter* waiter) {
   EGRET_ASSERT_OWNER(owner_);
   const size_t size = wire::encoded_op_size(op);
   const size_t least = wire::min_result_size(op);
@@ -93,13 +93,13 @@ bool ClientLane::append(const Op& op, Waiter* waiter) {
       seal();
     }
   }
-  if (open_ops_ == 0 && !open_message()) return false;
+  if (open_ops_ == 0 && !open_message()) return 0;
   EGRET_DCHECK(static_cast<size_t>(open_end_ - open_at_) + size <= layout_.request_slot_size);
   open_end_ = wire::encode_op(open_end_, op);
   open_min_results_ += least;
   open_expected_results_ += expected;
   slot(next_seq_).waiters[open_ops_++] = waiter;
-  return true;
+  return expected;
 }
 
 void ClientLane::seal() {

@@ -83,9 +83,10 @@ class ClientLane {
   // `counters` outlive the lane, and may have counted for one before it.
   ClientLane(uint32_t lane, const LaneContext& context, LaneCounters& counters);
 
-  // Encodes `op` into the open message; opens or seals messages as needed. False: the window is used up; try again when
+  // Encodes `op` into the open message; opens or seals messages as needed. 0: the window is used up; try again when
   // the lane has credit.
-  bool append(const op::Op& op, Waiter* waiter);
+  // Returns how many bytes its result will probably take: values are taken to be as long as they were lately.
+  size_t append(const op::Op& op, Waiter* waiter);
 
   // Call it within Waiter::on_result, with its result: keeps the bytes of the value in their slot until release() of
   // the returned number. 0: they cannot be kept. The slot cannot be reused meanwhile, so only a caller that needs no

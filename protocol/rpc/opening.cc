@@ -16,8 +16,8 @@ uint64_t features_of(const SessionOptions& asked, const transport::Limits& limit
   const bool is_fetched = !limits.fetch_is_local && !limits.results_are_pushed;
   return (asked.secret.is_set() ? wire::kAuthenticate : 0) | (limits.is_ordered ? wire::kOrderedMemory : 0) |
          (limits.offers_wake_timers ? wire::kWakeTimers : 0) | wire::kRights | wire::kFailover | wire::kWarm |
-         wire::kComeBack | (is_fetched ? wire::kDeliver : 0) | (asked.is_embedded ? wire::kEmbedded : 0) |
-         (asked.relayed_to != 0 ? wire::kRelayed : 0) |
+         wire::kComeBack | wire::kLongSlots | (is_fetched ? wire::kDeliver : 0) |
+         (asked.is_embedded ? wire::kEmbedded : 0) | (asked.relayed_to != 0 ? wire::kRelayed : 0) |
          (asked.request_slot_size != 0 || asked.response_slot_size != 0 ? wire::kSlotSizes : 0);
 }
 

@@ -77,6 +77,8 @@ inline constexpr uint64_t kComeBack = 256;
 // The client is a program that waits for its results itself (libegret), not a proxy: nobody else needs its CPU meanwhile, so
 // its lanes are polled for longer before they fall asleep.
 inline constexpr uint64_t kEmbedded = 512;
+// The client takes response slots of up to kMaxLongSlotSize.
+inline constexpr uint64_t kLongSlots = 1024;
 // A session with a member of a pool through a proxy: results may say that no answer came from the backend, and why.
 inline constexpr uint64_t kRelayed = 65536;
 

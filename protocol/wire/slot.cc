@@ -16,9 +16,11 @@ extern "C" XXH64_hash_t XXH3_64bits_withSeed_dispatch(const void* input, size_t 
 namespace egret::wire {
 
 bool RegionLayout::is_valid() const {
-  const auto size_ok = [](uint32_t size) { return size >= kMinSlotSize && size <= kMaxSlotSize && size % 64 == 0; };
+  const auto size_ok = [](uint32_t size, uint32_t most) {
+    return size >= kMinSlotSize && size <= most && size % 64 == 0;
+  };
   return lanes >= 1 && lanes <= kMaxLanes && window >= kMinWindow && window <= kMaxWindow &&
-         size_ok(request_slot_size) && size_ok(response_slot_size);
+         size_ok(request_slot_size, kMaxSlotSize) && size_ok(response_slot_size, kMaxLongSlotSize);
 }
 
 std::string RegionLayout::to_string() const {

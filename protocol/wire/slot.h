@@ -63,7 +63,8 @@ static_assert(sizeof(LaneLine) == 64);
 
 inline constexpr uint32_t kMaxOpsPerMessage = 256;
 inline constexpr uint32_t kMinSlotSize = 1024;
-inline constexpr uint32_t kMaxSlotSize = 64 * 1024;
+inline constexpr uint32_t kMaxSlotSize = 64 * 1024;       // of a request slot; of a response slot without kLongSlots
+inline constexpr uint32_t kMaxLongSlotSize = 192 * 1024;  // of a response slot
 inline constexpr uint32_t kMinWindow = 2;
 inline constexpr uint32_t kMaxWindow = 64;
 inline constexpr uint32_t kMaxLanes = 256;

@@ -168,12 +168,14 @@ Reply* new_reply(ClientContext& client, uint16_t options) {
 }
 
 Outcome append(ClientContext& client, const KeyOp& what, Reply* reply) {
-  if (!what.route.session->lanes().of(what.route.hash).append(what.op, reply)) {
+  const size_t expected = what.route.session->lanes().of(what.route.hash).append(what.op, reply);
+  if (expected == 0) {
     client.replies.discard(reply);
     return client.wait_for_credit(*what.route.session);
   }
   reply->keep_key(what.op.key);
   reply->is_read = what.op.code == OpCode::kGet && client.command.kind != CommandKind::kTouch;
+  if (reply->is_key) reply->expected = static_cast<uint32_t>(expected);
   client.replies.push(reply);
   return Outcome::kDone;
 }

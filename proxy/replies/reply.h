@@ -73,6 +73,7 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner, public pool::
   bool holds_key = false;       // ops on its key wait for its answer, whichever they are
   bool ends_retrieval = false;  // END follows its answer
   int64_t get_exptime = 0;      // of the key's op
+  uint32_t expected = 0;        // bytes of its result, if it is as long as others were
   uint32_t command = 0;         // the same for all keys and END of one classic retrieval; 0: another command
   uint64_t asked_ns = 0;        // when the request was read; only the request's last reply has it, others have 0
   uint64_t hash = 0;            // of the key, if it has one

@@ -61,7 +61,7 @@ void ReplyPool::give(Reply* reply) {
   reply->is_key = reply->is_read = reply->holds_key = reply->ends_retrieval = reply->started_ = reply->failed_ =
       reply->rereads_ = false;
   reply->asked_again_ = false;
-  reply->command = 0;
+  reply->expected = reply->command = 0;
   reply->hash = 0;
   reply->key = {};
   reply->text = {};
@@ -140,7 +140,7 @@ void ReplyQueue::push(Reply* reply) {
   (tail_ != nullptr ? tail_->next_ : head_) = reply;
   tail_ = reply;
   ++size_;
-  charge(*reply, sizeof(Reply) + kAnswerRoom);
+  charge(*reply, sizeof(Reply) + kAnswerRoom + reply->expected);
   if (reply->is_key && reply->state_ == Reply::State::kWaiting) ++waiting_keys_;
   if (reply->holds_key) ++holding_;
 }
@@ -259,6 +259,9 @@ void ReplyQueue::count(const Reply& reply, ResultCode code) {
 
 void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
   --waiting_keys_;
+  const uint32_t expected = std::exchange(reply.expected, 0);
+  memory_.refund(expected);
+  reply.charged_ -= expected;
   if (!memcache::has_value(reply.question, result)) {
     write_no_value(reply, result);
     return answered(reply);
@@ -271,7 +274,8 @@ void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
     reply.partial_.value = {};  // fetched again when this reply is the head
     return;
   }
-  if (!memory_.may_keep(result.value.size()) && !may_keep_at_limit(reply)) [[unlikely]]
+  const bool was_expected = result.value.size() <= expected;
+  if (!was_expected && !memory_.may_keep(result.value.size()) && !may_keep_at_limit(reply)) [[unlikely]]
     return read_again_later(reply, result);
   if (is_head && result.value.size() > OutputQueue::kMaxCopied && send_from_slot(reply, result)) return;
   write_value(reply, result);

@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 
 from bystander import Bystander
-from servers import SUT, Egret, EgretPool, ask, free_port, wait_for
+from servers import SUT, Egret, EgretPool, ask, free_port, stats_of, wait_for
 
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="needs egret-backend and egret-proxy")
 
@@ -39,6 +39,30 @@ class OverTcp(Egret):
 
 def answers(address):
     return [ask(address, b"mg %s v\r\n" % key) for key in KEYS]
+
+
+def test_each_large_value_of_a_multiget_is_fetched_once_by_one_message():
+    """Slots over TCP hold a value of 100 KiB, and no more are asked for at once than the connection may hold, so none is dropped."""
+    egret = OverTcp(proxy={"workers": 1, "idle_window": 0})
+    try:
+        value = b"v" * 100_000
+        keys = KEYS[:50]
+        for key in keys:
+            assert ask(egret.address, b"set %s 0 0 %d\r\n%s\r\n" % (key, len(value), value)) == b"STORED\r\n"
+        expected = b"".join(b"VALUE %s 0 %d\r\n%s\r\n" % (key, len(value), value) for key in keys) + b"END\r\n"
+        with socket.create_connection(egret.address) as sock:
+            sock.settimeout(30)
+            for _ in range(4):  # the lane learns how long values are
+                before = int(stats_of(egret.address)["egret_ops"])
+                sock.sendall(b"get " + b" ".join(keys) + b"\r\n")
+                heard = b""
+                while len(heard) < len(expected):
+                    heard += sock.recv(1 << 20)
+                assert heard == expected
+                ops = int(stats_of(egret.address)["egret_ops"]) - before
+        assert len(keys) <= ops <= len(keys) + 5, "stats asks partitions, too"
+    finally:
+        egret.stop()
 
 
 def test_a_pool_mixes_shared_memory_and_tcp():

@@ -42,12 +42,18 @@ TEST_CASE("the defaults serve a laptop") {
   CHECK(config.item_size_max == 1 << 20);
   CHECK(config.evict);
   CHECK(config.partitions == 1);
+  CHECK(config.local_session.window == 32);
   CHECK(config.local_session.request_slot == 16 << 10);
   CHECK(config.local_session.response_slot == 52 << 10);
   CHECK(config.local_session.most_memory == 8 << 20);
-  CHECK(config.remote_session.request_slot == 4 << 10);
-  CHECK(config.remote_session.response_slot == 4 << 10);
-  CHECK(config.remote_session.most_memory == 1 << 20);
+  CHECK(config.tcp_session.window == 8);
+  CHECK(config.tcp_session.request_slot == 16 << 10);
+  CHECK(config.tcp_session.response_slot == 132 << 10);
+  CHECK(config.tcp_session.most_memory == 8 << 20);
+  CHECK(config.rdma_session.window == 32);
+  CHECK(config.rdma_session.request_slot == 4 << 10);
+  CHECK(config.rdma_session.response_slot == 4 << 10);
+  CHECK(config.rdma_session.most_memory == 1 << 20);
   CHECK_FALSE(config.park_always);
 }
 
@@ -107,8 +113,9 @@ TEST_CASE("slots that no region can be made of are refused with the arithmetic")
   CHECK(error.find("session_memory: too small: the smallest session is 16 lanes x 2 slots of 4096 + 4096 bytes") !=
         std::string::npos);
   const Config small = config_of({"partitions=4", "session_memory=66KiB"});
-  CHECK(small.remote_session.most_memory == 66 << 10);
+  CHECK(small.rdma_session.most_memory == 66 << 10);
   CHECK(small.local_session.most_memory == 66 << 10);
+  CHECK(small.tcp_session.most_memory == 66 << 10);
   CHECK(small.local_session.request_slot == 4 << 10);
   CHECK(small.local_session.response_slot == 4 << 10);
   struct Shrunk {
@@ -122,14 +129,20 @@ TEST_CASE("slots that no region can be made of are refused with the arithmetic")
     CHECK(config.local_session.request_slot == expected.request << 10);
     CHECK(config.local_session.response_slot == expected.response << 10);
   }
+  const Config many = config_of({"partitions=16", "memory=64MiB"});
+  CHECK(many.tcp_session.request_slot == 16 << 10);
+  CHECK(many.tcp_session.response_slot == 33 << 10);
   const Config half = config_of({"partitions=9", "memory=64MiB", "request_slot_size=16KiB"});
   CHECK(half.local_session.request_slot == 16 << 10);
   CHECK(half.local_session.response_slot == 6656);
   const Config given = config_of({"request_slot_size=1KiB", "response_slot_size=8KiB"});
-  for (const SessionSize& size : {given.local_session, given.remote_session}) {
+  for (const SessionSize& size : {given.local_session, given.tcp_session, given.rdma_session}) {
     CHECK(size.request_slot == 1 << 10);
     CHECK(size.response_slot == 8 << 10);
   }
+  const Config wide = config_of({"window=5"});
+  for (const SessionSize& size : {wide.local_session, wide.tcp_session, wide.rdma_session}) CHECK(size.window == 5);
+  CHECK(error_of({"window=1"}).find("window: expected 0, or 2 and more") != std::string::npos);
   CHECK(error_of({"response_slot_size=512"}).find("expected 0, or 1KiB and more") != std::string::npos);
   CHECK(error_of({"session_memory=1KiB"}).find("expected 0, or 16KiB and more") != std::string::npos);
 }

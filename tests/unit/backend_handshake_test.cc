@@ -125,8 +125,9 @@ TEST_CASE("proxy and backend that hold the same secret have a session") {
   GoodClient client(guarded.backend.address, kSecret);
   REQUIRE_MESSAGE(client.opens(), client.why_not());
   CHECK(client.trouble("good") == "");
-  CHECK(client.session().grant().features == (wire::kAuthenticate | wire::kOrderedMemory | wire::kWakeTimers |
-                                              wire::kRights | wire::kFailover | wire::kWarm | wire::kComeBack));
+  CHECK(client.session().grant().features ==
+        (wire::kAuthenticate | wire::kOrderedMemory | wire::kWakeTimers | wire::kRights | wire::kFailover |
+         wire::kWarm | wire::kComeBack | wire::kLongSlots));
 }
 
 TEST_CASE("a wrong secret, or none, is refused with words that tell both sides what to do") {
@@ -216,6 +217,18 @@ TEST_CASE("frames of a good handshake are good for no other one") {
   REQUIRE(replay.hear_challenge());
   replay.say(good.said[1]);
   CHECK(has(replay.refusal(), "the proxy's secret is not this backend's"));
+}
+
+TEST_CASE("response slots of more than 64 KiB are granted only to a client that says it takes them") {
+  BackendProcess backend({"response_slot_size=128KiB"});
+  for (const auto& [features, size] : {std::pair{wire::kLongSlots, 128u << 10}, std::pair{uint64_t{0}, 64u << 10}}) {
+    Knock knock(backend.address);
+    knock.say(knock.hello(random_id(), features));
+    wire::Grant grant;
+    REQUIRE(decode(knock.hear(), grant));
+    CHECK(grant.features == features);
+    CHECK(grant.layout.response_slot_size == size);
+  }
 }
 
 TEST_CASE("the backend's proof is the one that the format document says, over this grant") {

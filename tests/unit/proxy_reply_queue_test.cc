@@ -46,8 +46,9 @@ struct Client final : ReplyObserver {
     queue->push(reply);
     return reply;
   }
-  Reply* key(std::string_view name, uint32_t number, uint64_t hash = 0, uint16_t options = 0) {
+  Reply* key(std::string_view name, uint32_t number, uint64_t hash = 0, uint16_t options = 0, uint32_t expected = 0) {
     Reply* reply = queue->make();
+    reply->expected = expected;
     reply->question.kind = CommandKind::kGet;
     reply->is_key = true;
     reply->key = name;
@@ -241,6 +242,21 @@ TEST_CASE("places and rendered answers are charged until they are sent") {
   awaited->on_result(make(ResultCode::kMiss));
   CHECK(client.replies.in_use() == 0);
   client.reopen();
+}
+
+TEST_CASE("what an answer will probably take is charged meanwhile, so no more is asked for than there is room for") {
+  Client client;
+  client.worker.connection_limit = 100'000;
+  Reply* first = client.key("first", 1, 0, 0, 60'000);
+  CHECK(client.memory.may_take_command());
+  Reply* second = client.key("second", 1, 0, 0, 60'000);
+  CHECK_FALSE(client.memory.may_take_command());
+  // It was counted on, so it is kept until its turn, although there is no room for more.
+  const std::string value(60'000, 'v');
+  second->on_result(make(ResultCode::kHit, value));
+  first->on_result(make(ResultCode::kMiss));
+  CHECK(client.sent() == "VALUE second 0 60000\r\n" + value + "\r\n");
+  CHECK(client.memory.used() == 0);
 }
 
 TEST_CASE("a value that came whole before its turn is kept, however large, and not asked for again") {

@@ -11,7 +11,8 @@ using namespace egret::rpc;
 namespace {
 
 constexpr wire::RegionLayout kLayout{.lanes = 2, .window = 4, .request_slot_size = 1024, .response_slot_size = 1024};
-constexpr uint64_t kAlways = wire::kRights | wire::kFailover | wire::kWarm | wire::kComeBack;  // offered in every hello
+// Offered in every hello.
+constexpr uint64_t kAlways = wire::kRights | wire::kFailover | wire::kWarm | wire::kComeBack | wire::kLongSlots;
 
 // Whom the next connect() gives; tests run one after the other.
 FakeClientEndpoint* connected = nullptr;

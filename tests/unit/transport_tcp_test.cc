@@ -68,6 +68,17 @@ struct LooseServer {
   UniqueFd socket;
 };
 
+// Memory of a peer whose frames have any length.
+struct Memory final : tcp::FrameSink {
+  std::byte* place_of(const FrameHead& head) override { return bytes.data() + head.offset; }
+  bool take(const FrameHead& head) override {
+    came.push_back(head.length);
+    return true;
+  }
+  std::vector<std::byte> bytes;
+  std::vector<size_t> came;
+};
+
 }  // namespace
 
 TEST_SUITE("control channel over TCP") {
@@ -207,6 +218,40 @@ TEST_SUITE("hostile peers over TCP") {
     }
     CHECK(observe_word(raw.endpoint->request_memory() + kSlotOfLane2) == 5);
     CHECK(raw.endpoint->request_memory()[kSlotOfLane2 + 11] == std::byte{6});
+  }
+
+  TEST_CASE("long bodies and short ones behind each other come as they were, however the socket cuts them") {
+    int fds[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
+    tcp::Channel from;
+    tcp::Channel to;
+    from.open(UniqueFd(fds[0]));
+    to.open(UniqueFd(fds[1]));
+    const std::vector<size_t> lengths = {100'000, 8, 40, 135'168, 33'000, 16, 32'768, 32'776, 135'168, 12, 8};
+    constexpr size_t kSlot = 135'168;
+    std::vector<std::byte> sent(lengths.size() * kSlot);
+    for (size_t at = 0; at < sent.size(); ++at) sent[at] = static_cast<std::byte>(at * 7 % 251);
+    tcp::FrameWriter writer;
+    writer.set_capacity(lengths.size());
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      const auto offset = static_cast<uint32_t>(i * kSlot);
+      const auto length = static_cast<uint32_t>(lengths[i]);
+      REQUIRE(writer.add({.kind = FrameKind::kResponse, .offset = offset, .length = length}, sent.data() + offset));
+    }
+    Memory memory;
+    memory.bytes.resize(sent.size());
+    tcp::FrameReader reader;
+    while (memory.came.size() < lengths.size()) {
+      REQUIRE(writer.flush(from) != tcp::FrameWriter::Sent::kFailed);
+      REQUIRE(is_readable(to.fd(), 5000));
+      const auto found = reader.read_some(to, memory);
+      REQUIRE((found == tcp::FrameReader::Found::kNothing || found == tcp::FrameReader::Found::kMore));
+    }
+    CHECK(memory.came == lengths);
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      CAPTURE(i);
+      CHECK(std::memcmp(memory.bytes.data() + i * kSlot, sent.data() + i * kSlot, lengths[i]) == 0);
+    }
   }
 
   TEST_CASE("a frame without a place ends the session") {

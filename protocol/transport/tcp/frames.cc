@@ -21,6 +21,9 @@ namespace {
 // What one read may bring beyond the frame that is under way, and what is gathered to be encrypted. It is empty again when
 // read_some() and flush() return, so all connections of a thread share it.
 constexpr size_t kScratch = 64 << 10;
+// Behind a long body: what comes next is probably another one, of which all but the beginning is to go to its place.
+constexpr size_t kLongBody = 32 << 10;
+constexpr size_t kBehindLong = 4 << 10;
 thread_local std::array<std::byte, kScratch> t_scratch;
 
 // A peer that acknowledges nothing for this long is dead. The kernel probes idle connections, which wakes nobody.
@@ -145,7 +148,8 @@ FrameReader::Found FrameReader::read_some(Channel& channel, FrameSink& sink) {
   const size_t rest = in_body() && body_have_ >= sizeof(uint64_t) ? missing() : 0;
   std::array<iovec, 2> pieces{};
   pieces[0] = {rest > 0 ? place_ + body_have_ : nullptr, rest};
-  pieces[1] = {t_scratch.data(), t_scratch.size()};
+  const size_t beyond = head_.length >= kLongBody ? kBehindLong : t_scratch.size();
+  pieces[1] = {t_scratch.data(), beyond};
   const ssize_t got = ::readv(channel.fd(), rest > 0 ? pieces.data() : &pieces[1], rest > 0 ? 2 : 1);
   if (got <= 0) return ended(got, channel);
   const auto bytes = static_cast<size_t>(got);
@@ -153,7 +157,7 @@ FrameReader::Found FrameReader::read_some(Channel& channel, FrameSink& sink) {
   body_have_ += placed;
   if (placed > 0 && missing() == 0 && !end_body(sink)) return Found::kViolation;
   if (!consume(std::span(t_scratch).first(bytes - placed), sink)) return Found::kViolation;
-  return bytes == rest + t_scratch.size() ? Found::kMore : Found::kNothing;
+  return bytes == rest + beyond ? Found::kMore : Found::kNothing;
 }
 
 // --- writing
