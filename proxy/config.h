@@ -47,6 +47,7 @@ struct SlotOptions {
   uint64_t memory = 0;         // bytes of slots, of all sessions
   uint32_t share = 0;          // percent of them that one user may have
   uint32_t window = 0;         // slots of a lane, at most
+  uint64_t idle_ns = 0;        // resolved: how long a lane is polled before it falls asleep
   uint32_t request_slot = 0;   // bytes, at most
   uint32_t response_slot = 0;  // likewise
 

@@ -36,7 +36,7 @@ wire::RegionLayout layout_for_worker(const wire::Hello& hello, uint32_t lanes) {
 
 rpc::relay::RelayOptions options_of(const Config& config) {
   const uint64_t spin_ns = config.session.spin_ns;
-  return {.polling = {.lane_idle_ns = spin_ns, .far_lane_idle_ns = spin_ns},
+  return {.polling = {.lane_idle_ns = spin_ns, .far_lane_idle_ns = spin_ns, .embedded_idle_ns = config.slots.idle_ns},
           .collected_memory = config.large_value_memory / config.workers / 2};
 }
 }  // namespace
@@ -83,7 +83,7 @@ std::string SlotSessions::grant(Session& session) {
   const uint64_t offered = asked.hello.features;
   const uint64_t known = wire::kRelayed | wire::kRights | wire::kSlotSizes | wire::kWakeTimers |
                          (limits.is_ordered ? wire::kOrderedMemory : 0) |
-                         (asked.is_of_worker() ? session.of_backend.features & kOfProxies : 0);
+                         (asked.is_of_worker() ? session.of_backend.features & kOfProxies : wire::kEmbedded);
   return serve(session, *backend,
                {.features = offered & known,
                 .session_id = asked.number,
@@ -120,6 +120,7 @@ std::string SlotSessions::serve(Session& session, ClientSession& backend, const 
                  .seal = {granted.nonce, (granted.features & wire::kOrderedMemory) != 0},
                  .rules = session.rules,
                  .knows_rights = (granted.features & wire::kRights) != 0,
+                 .is_embedded = (granted.features & wire::kEmbedded) != 0,
                  .user = session.asked.user,
                  .outbound = &backend});
   session.is_attached = true;
@@ -222,7 +223,7 @@ bool SlotSessions::serves_workers() const {
 
 void SlotSessions::review() {
   const Config& config = *context_.config;
-  relay_.set_options(config.session.spin_ns, config.large_value_memory / config.workers / 2);
+  relay_.set_options(config.session.spin_ns, config.slots.idle_ns, config.large_value_memory / config.workers / 2);
   std::vector<std::pair<uint64_t, std::string>> over;
   const std::shared_ptr<const pool::Membership> membership = context_.proxy.membership.get();
   for (const auto& [number, session] : sessions_) {

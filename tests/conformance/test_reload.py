@@ -832,12 +832,13 @@ PROXY = {
     "allow_watch": answer("allow_watch", "true", b"watch mutations\r\n", b"OK", before="false"),
     "allow_dump": answer("allow_dump", "false", b"lru_crawler metadump all\r\n", b"ERROR metadump not allowed"),
     "allow_shutdown": answer("allow_shutdown", "true", b"shutdown nonsense\r\n", b"CLIENT_ERROR invalid shutdown mode"),
-    "slots": said("slots", "['none']"),  # what these nine do to whom they let in: tests/unit/proxy_slots_test.cc
+    "slots": said("slots", "['none']"),  # what these ten do to whom they let in: tests/unit/proxy_slots_test.cc
     "slots_uids": said("slots_uids", "[33]"),
     "slots_gids": said("slots_gids", "[33]"),
     "slots_sessions": said("slots_sessions", 7),
     "slots_memory": said("slots_memory", "8MiB"),
     "slots_share": said("slots_share", 30),
+    "slots_idle": said("slots_idle", "20us"),
     "slots_window": said("slots_window", 8),
     "slots_request_size": said("slots_request_size", "2KiB"),
     "slots_response_size": said("slots_response_size", "2KiB"),

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/cpu.h"
 #include "discovery/learn.h"
 #include "proxy/config.h"
 #include "proxy/slots/host_door.h"
@@ -232,6 +233,16 @@ TEST_CASE("what the sessions need is handed on") {
   CHECK(config.session.fetch.max_refetches == 9);
   CHECK(config.workers == 3);
   CHECK(config.pin);
+}
+
+TEST_CASE("lanes of programs on this host are polled for longer where there is a CPU for them") {
+  const auto cpus = static_cast<uint32_t>(egret::base::allowed_cpus().size());
+  const auto idle_ns = [](uint32_t workers, const std::string& idle) {
+    return config_of({"workers=" + std::to_string(workers), "spin=7us", "slots_idle=" + idle}).slots.idle_ns;
+  };
+  CHECK(idle_ns(cpus, "0") == 7'000);
+  if (cpus > 1) CHECK(idle_ns(cpus - 1, "0") == 50'000);
+  CHECK(idle_ns(cpus, "20us") == 20'000);
 }
 
 TEST_CASE("how sessions use the fabric: 1.9 s for a dead host and the host's own choice, unless it is said") {

@@ -202,6 +202,19 @@ TEST_CASE("ops of clients reach the backend through the proxy, and values of any
   CHECK(one->session().grant().layout.window <= 4);
 }
 
+TEST_CASE("a program that waits for its results itself is known as such") {
+  const Slots slots;
+  for (const uint64_t features : {wire::kRelayed | wire::kEmbedded, wire::kRelayed}) {
+    Connection client(slots.proxy.address);
+    wire::Hello hello{.features = features, .worker_id = random_id(), .window = 4};
+    hello.member = pool::tag_of(name_of(slots.backend));
+    client.say(encode(hello));
+    wire::Grant grant;
+    REQUIRE(decode(client.hear(), grant));
+    CHECK(grant.features == features);
+  }
+}
+
 TEST_CASE("what the configuration forbids is forbidden here, too") {
   const Slots slots({"allow_flush=no"});
   const auto client = slots.client();

@@ -99,6 +99,7 @@ void Relay::attach(const Inbound& inbound) {
                     .seal = inbound.seal,
                     .rights = inbound.rules->rights,
                     .knows_rights = inbound.knows_rights,
+                    .is_embedded = inbound.is_embedded,
                     .user = inbound.user});
   }
   attaching_ = nullptr;

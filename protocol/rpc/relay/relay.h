@@ -50,6 +50,7 @@ struct Inbound {
   wire::Seal seal{};
   std::shared_ptr<const Rules> rules;
   bool knows_rights = true;
+  bool is_embedded = false;           // LaneBinding::is_embedded
   uint32_t user = 0;                  // LaneBinding::user
   ClientSession* outbound = nullptr;  // open
 };
@@ -85,8 +86,8 @@ class Relay final : private OpTaker {
   bool needs_tick() const { return has_open_; }
 
   // Changes RelayOptions.
-  void set_options(uint64_t lane_idle_ns, uint64_t collected_memory) {
-    poller_.set_rules(lane_idle_ns, lane_idle_ns, lane_idle_ns, {});
+  void set_options(uint64_t lane_idle_ns, uint64_t embedded_idle_ns, uint64_t collected_memory) {
+    poller_.set_rules(lane_idle_ns, lane_idle_ns, embedded_idle_ns, {});
     collected_.set_limit(collected_memory);
   }
   size_t awake_lanes() const { return poller_.awake_lanes(); }
