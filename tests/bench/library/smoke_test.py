@@ -31,14 +31,20 @@ with tempfile.TemporaryDirectory(prefix="egret-bench-client-") as folder:
     os.chmod(folder, 0o777)  # memcached makes its socket as nobody
     backend = subprocess.Popen([BUILD / "egret-backend", "--config", "/dev/null", *(word for option in (
         f"listen=shm:{folder}/backend", "admin=", "memory=64MiB", "populate=false", "partitions=2") for word in ("--set", option))], stderr=subprocess.DEVNULL)
+    proxy = subprocess.Popen([BUILD / "egret-proxy", "--config", "/dev/null", *(word for option in (
+        f"listen=unix:{folder}/proxy", f"backends=shm:{folder}/backend", "admin=", "workers=1") for word in ("--set", option))], stderr=subprocess.DEVNULL)
     memcached = subprocess.Popen(["memcached", "-s", f"{folder}/memcached", "-u", "nobody"])
     try:
-        wait_for(f"{folder}/backend"), wait_for(f"{folder}/memcached")
+        [wait_for(f"{folder}/{name}") for name in ("backend", "memcached", "proxy.slots")]
         said = bench("--backends", f"shm:{folder}/backend", "--socket", f"unix:{folder}/memcached", "--pids", str(backend.pid))
         assert said.returncode == 0, said
-        rows = re.findall(r"^\| (get, one at a time|multiget of 50|32 gets under way) \| (\S+) \| (\d+) \|", said.stdout, re.M)
-        assert len(rows) == 6 and all(int(rate) > 0 for *_, rate in rows), said.stdout
+        rows = re.findall(r"^\| (get, one at a time|get, one a ms|multiget of 50|32 gets under way) \| ([^|]+) \| (\d+) \|", said.stdout, re.M)
+        assert len(rows) == 8 and all(int(rate) > 0 for *_, rate in rows), said.stdout
         assert {side for _, side, _ in rows} == {"libegret", f"unix:{folder}/memcached"}, said.stdout
+        said = bench("--proxy", f"unix:{folder}/proxy", "--pids", str(proxy.pid), str(backend.pid))
+        assert said.returncode == 0, said
+        sides = set(re.findall(r"^\| get, one a ms \| ([^|]+) \|", said.stdout, re.M))
+        assert sides == {"libegret, told by the proxy", "libegret, relayed"}, said.stdout
         listener = socket.create_server(("127.0.0.1", 0))
         threading.Thread(target=lie, args=(listener,), daemon=True).start()
         said = bench("--socket", f"127.0.0.1:{listener.getsockname()[1]}")
@@ -46,6 +52,7 @@ with tempfile.TemporaryDirectory(prefix="egret-bench-client-") as folder:
         said = bench("--backends", f"shm:{folder}/nobody")
         assert said.returncode == 1 and "nobody" in said.stderr, said
     finally:
-        backend.terminate(), memcached.terminate()
-        backend.wait(), memcached.wait()
+        for server in (proxy, backend, memcached):
+            server.terminate()
+            server.wait()
 print("egret-bench client measures, and notices wrong answers")

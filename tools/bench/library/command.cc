@@ -18,6 +18,8 @@ const char* text_of(Kind kind) {
   switch (kind) {
     case Kind::kGet:
       return "get, one at a time";
+    case Kind::kPaced:
+      return "get, one a ms";
     case Kind::kMultiget:
       return "multiget of 50";
     default:
@@ -53,12 +55,16 @@ int fail(const std::string& why) {
 int run(int argc, char** argv, const std::atomic<bool>& stop) {
   MeasureOptions options;
   std::string backends;
+  std::string proxy;
   std::vector<std::string> sockets;
   CLI::App app(
       "The same gets by libegret, straight to the backends' slots, and by memcached's protocol over sockets, in turn;\n"
       "every answer is checked. It sets keys that begin with \"client:\".",
       "egret-bench client");
   app.add_option("--backends", backends, "backends as libegret's option: shm:PATH, rdma:HOST:PORT, tcp:HOST:PORT");
+  app.add_option(
+      "--proxy", proxy,
+      "a proxy of this host, tcp:HOST:PORT or unix:PATH: by libegret as it is told there, and relayed by the proxy");
   app.add_option("--socket", sockets, "a server that speaks memcached's protocol: HOST:PORT or unix:PATH");
   app.add_option("--pids", options.pids, "processes whose CPU is the servers'");
   app.add_option("--seconds", options.seconds, "of a turn")->capture_default_str()->check(CLI::Range(0.01, 3600.0));
@@ -70,10 +76,16 @@ int run(int argc, char** argv, const std::atomic<bool>& stop) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 1;
   }
-  if (backends.empty() && sockets.empty()) return fail("give --backends, --socket, or both");
+  std::vector<std::pair<std::string, LibraryOptions>> libraries;
+  if (!backends.empty()) libraries.emplace_back("libegret", LibraryOptions{{"backends", backends}});
+  if (!proxy.empty()) {
+    libraries.emplace_back("libegret, told by the proxy", LibraryOptions{{"proxy", proxy}});
+    libraries.emplace_back("libegret, relayed", LibraryOptions{{"proxy", proxy}, {"straight", "none"}});
+  }
+  if (libraries.empty() && sockets.empty()) return fail("give --backends, --proxy, --socket, or several of them");
   std::vector<std::unique_ptr<Side>> sides;
-  if (!backends.empty()) {
-    auto side = library_side(backends);
+  for (const auto& [name, given] : libraries) {
+    auto side = library_side(name, given);
     if (!side) return fail(side.message());
     sides.push_back(std::move(side.value()));
   }

@@ -29,7 +29,7 @@ egret_result empty_result() {
 
 class LibrarySide final : public Side {
  public:
-  explicit LibrarySide(Client client) : client_(std::move(client)) {}
+  LibrarySide(std::string name, Client client) : name_(std::move(name)), client_(std::move(client)) {}
 
   const std::string& name() const override { return name_; }
 
@@ -100,7 +100,7 @@ class LibrarySide final : public Side {
     return code == EGRET_HIT ? Status::error("a get brought another value than was set") : failed("get", code);
   }
 
-  const std::string name_ = "libegret";
+  const std::string name_;
   const Client client_;
   std::vector<const char*> pointers_;
   std::vector<size_t> lengths_;
@@ -110,19 +110,21 @@ class LibrarySide final : public Side {
 
 }  // namespace
 
-base::Expected<std::unique_ptr<Side>> library_side(const std::string& backends) {
+base::Expected<std::unique_ptr<Side>> library_side(const std::string& name, const LibraryOptions& given) {
   const std::unique_ptr<egret_options, decltype(&egret_options_free)> options(egret_options_new(), egret_options_free);
   egret_pool* opened = nullptr;
-  if (egret_options_set(options.get(), "backends", backends.c_str()) != EGRET_OK ||
-      egret_pool_open(options.get(), &opened) != EGRET_OK) {
-    return Status::error(egret_options_error(options.get()));
+  for (const auto& [option, value] : given) {
+    if (egret_options_set(options.get(), option.c_str(), value.c_str()) != EGRET_OK) {
+      return Status::error(egret_options_error(options.get()));
+    }
   }
+  if (egret_pool_open(options.get(), &opened) != EGRET_OK) return Status::error(egret_options_error(options.get()));
   const std::unique_ptr<egret_pool, PoolCloser> pool(opened);
   egret_client* made = nullptr;
   if (const int code = egret_client_new(pool.get(), &made); code != EGRET_OK) return Status::error(egret_text(code));
   Client client(made);
   if (egret_client_connect(made, kConnectNs) != EGRET_OK) return Status::error(egret_why(made));
-  return std::unique_ptr<Side>(std::make_unique<LibrarySide>(std::move(client)));
+  return std::unique_ptr<Side>(std::make_unique<LibrarySide>(name, std::move(client)));
 }
 
 }  // namespace egret::bench_library

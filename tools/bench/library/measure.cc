@@ -1,6 +1,7 @@
 #include "bench_library/measure.h"
 
 #include <algorithm>
+#include <ctime>
 
 #include "bench/monotonic.h"
 #include "bench/server/process_meter.h"
@@ -12,7 +13,14 @@ namespace {
 using base::Status;
 
 size_t keys_of(Kind kind) {
-  return kind == Kind::kGet ? 1 : kind == Kind::kMultiget ? kMultigetKeys : kUnderWay;
+  if (kind == Kind::kMultiget) return kMultigetKeys;
+  return kind == Kind::kPipelined ? kUnderWay : 1;
+}
+
+void sleep_until(uint64_t at_ns) {
+  const timespec at{.tv_sec = static_cast<time_t>(at_ns / 1'000'000'000),
+                    .tv_nsec = static_cast<long>(at_ns % 1'000'000'000)};
+  ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
 }
 
 // The calls of one turn.
@@ -27,6 +35,7 @@ class Turn {
     uint64_t now_ns = bench::monotonic_ns();
     while (now_ns < end_ns && !stop.load()) {
       choose();
+      if (row_.kind == Kind::kPaced) sleep_until(now_ns / kPaceNs * kPaceNs + kPaceNs);
       const uint64_t begun_ns = bench::monotonic_ns();
       if (Status done = call(); !done) return done;
       now_ns = bench::monotonic_ns();
@@ -55,7 +64,7 @@ class Turn {
     }
   }
   Status call() {
-    if (row_.kind == Kind::kGet) return side_.get(keys_[0], values_[0]);
+    if (keys_.size() == 1) return side_.get(keys_[0], values_[0]);
     return row_.kind == Kind::kMultiget ? side_.multiget(keys_, values_) : side_.pipelined(keys_, values_);
   }
 

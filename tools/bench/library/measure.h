@@ -24,8 +24,9 @@ struct MeasureOptions {
   std::vector<pid_t> pids;  // of servers
 };
 
-enum class Kind : uint8_t { kGet, kMultiget, kPipelined };
-inline constexpr Kind kKinds[] = {Kind::kGet, Kind::kMultiget, Kind::kPipelined};
+enum class Kind : uint8_t { kGet, kPaced, kMultiget, kPipelined };
+inline constexpr Kind kKinds[] = {Kind::kGet, Kind::kPaced, Kind::kMultiget, Kind::kPipelined};
+inline constexpr uint64_t kPaceNs = 1'000'000;  // from the beginning of a call to that of the next
 inline constexpr size_t kMultigetKeys = 50;
 inline constexpr size_t kUnderWay = 32;
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -37,8 +38,9 @@ class Side {
   virtual base::Status pipelined(const std::vector<std::string>& keys, const std::vector<std::string>& values) = 0;
 };
 
-// `backends`: as libegret's option, several with commas between.
-base::Expected<std::unique_ptr<Side>> library_side(const std::string& backends);
+// `options`: libegret's, by name; `name`: of the side.
+using LibraryOptions = std::vector<std::pair<std::string, std::string>>;
+base::Expected<std::unique_ptr<Side>> library_side(const std::string& name, const LibraryOptions& options);
 // `address`: HOST:PORT or unix:PATH.
 base::Expected<std::unique_ptr<Side>> socket_side(const std::string& address);
 
