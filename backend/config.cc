@@ -296,7 +296,7 @@ constexpr OptionRow kTable[] = {
      .type = OptionType::kSize,
      .default_value = "0",
      .help = "Size of a response slot, 1KiB or more and a multiple of 64 bytes. 0: 52KiB, over tcp "
-             "132KiB, over rdma 4KiB.",
+             "132KiB and over rdma 4KiB.",
      .max = wire::kMaxLongSlotSize,
      .applied_by = kReload,
      .group = OptionGroup::kExpert,

@@ -65,6 +65,10 @@ soak() {
 # bench_smoke finds itself free ports, which somebody else may take: it may try twice.
 build release && check release -E "$left_out" && check release -R '^bench_smoke$' --repeat until-pass:2
 [[ -z $soak_minutes ]] || soak
+if [[ -n $soak_minutes && -n ${LIBMEMCACHED_TESTS-} ]]; then
+  echo "=== release: libmemcached's own tests"
+  if tests/soak/libmemcached.py "$LIBMEMCACHED_TESTS" build/release; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+fi
 build asan sanitized && check asan -L '^(unit|sim|fuzz|hostile)$' -E "$without_asan"
 build tsan sanitized && check tsan -L '^unit$' && EGRET_SLACK=4 check tsan -R '^conformance_(many_clients|reload|reload_other_half)$'
 echo "$passed passed, $failed failed, $skipped skipped" | tee build/test-totals.txt

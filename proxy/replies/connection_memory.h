@@ -1,6 +1,7 @@
 // The memory that client connections hold, counted in one place, and its limits.
 //
-//   charge() ◀─ a pending reply with its answer (ReplyQueue), blocks and copies of output (OutputQueue)
+//   charge() ◀─ a pending reply with its answer, or with what that will probably take while it is awaited (ReplyQueue);
+//               blocks and copies of output (OutputQueue)
 //   charge_input() ◀─ the block of input that is not executed yet: half a command, or commands that wait (Connection)
 //   take_large() ◀─ the one large value that a connection may have: charged to large_value_memory from when it is
 //                   assembled until it is sent

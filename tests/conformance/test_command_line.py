@@ -100,7 +100,7 @@ def test_what_is_wrong_in_a_file(name, check, file_with):
 def test_what_is_wrong_with_sizes(file_with):
     for text, key in (("memory: lots\n", "memory"), ("memory: 64XB\n", "memory"), ("memory: -5\n", "memory"), ("item_size_max: 1\n", "item_size_max"),
                       ("pin: maybe\n", "pin"), ("request_slot_size: 4097\n", "request_slot_size"), ("memory: 64MiB\npartitions: 60\n", "memory"),
-                      ("item_size_max: 1GiB\n", "item_size_max"), ("window: 0\n", "window")):
+                      ("item_size_max: 1GiB\n", "item_size_max"), ("window: 1\n", "window")):
         path = file_with(text)
         refuses("egret-backend", "--config", path, "--check-config", naming=[f"{path}:1", key])
 
