@@ -147,10 +147,10 @@ void disturb(Over over, const char* straight) {
        }},
   };
   for (int round = 0; round < 2; ++round) {
-    for (const auto& [what, happens] : disturbances) {
-      CAPTURE(what);
+    for (const auto& disturbance : disturbances) {
+      CAPTURE(disturbance.first);
       load.until_acknowledged(200);
-      happens();
+      disturbance.second();
     }
   }
   load.until_acknowledged(200);
