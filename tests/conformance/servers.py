@@ -451,11 +451,13 @@ class EgretPool(Egret):
         return self.backend_addresses[number]
 
     def start_backend(self, number=None):
-        """One, or all."""
+        """One; or all, and waits until they serve: a proxy ejects one that is not there yet."""
         for each in range(len(self.names)) if number is None else [number]:
             options = {"listen": self.address_of_backend(each), **self.backend_options, **self.each[each]}
             self.backends[each] = Daemon(self.argv("egret-backend", options), self.directory, f"egret-backend{each}")
         self.backend = self.backends[number or 0]
+        if number is None:
+            wait_for(lambda: all("[serving]" in each.log() or not each.is_alive() for each in self.backends), "the backends to serve")
         return self.backend
 
     def kill_backend(self, number=0):
