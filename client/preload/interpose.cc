@@ -21,6 +21,7 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -181,6 +182,15 @@ class Poll {
   bool awaits_ = false;  // answers, of an engine
 };
 
+// What most calls are: a wait for one answer, which is about to come. Without a system call.
+bool comes_soon(pollfd& only, int timeout_ms) {
+  if (only.events != POLLIN || timeout_ms == 0) return false;
+  const std::shared_ptr<ServedSocket> served = sockets().find(only.fd);
+  if (served == nullptr || !served->comes_soon()) return false;
+  only.revents = POLLIN;
+  return true;
+}
+
 int poll_served(pollfd* fds, nfds_t count, int timeout_ms, bool& is_ours) {
   is_ours = false;
   if (is_inside || !ServedSockets::has_any() || fds == nullptr || count > kMostPolled) return 0;
@@ -188,6 +198,7 @@ int poll_served(pollfd* fds, nfds_t count, int timeout_ms, bool& is_ours) {
   const Inside inside;
   is_ours = true;
   try {
+    if (count == 1 && comes_soon(fds[0], timeout_ms)) return 1;
     return Poll(fds, count, timeout_ms).run();
   } catch (abi::__forced_unwind&) {
     throw;
@@ -258,6 +269,12 @@ void let_go(int fd) {
   if (socket == nullptr || sockets().is_borrowed()) return;
   const auto quiet = served(*socket, [&] { return ssize_t{socket->let_go()}; });
   if (quiet == 1) forget(fd);
+}
+
+void note_flags(int fd) {
+  const int error = errno;
+  if (const auto socket = find(fd); socket != nullptr && !sockets().is_borrowed()) socket->note_flags();
+  errno = error;
 }
 
 // When the process ends in order: TCP would deliver what was sent.
@@ -484,7 +501,19 @@ EGRET_INTERPOSES int fcntl(int fd, int command, ...) {
   void* const argument = va_arg(rest, void*);
   va_end(rest);
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) let_go(fd);
-  return real_rare().fcntl(fd, command, argument);
+  const int done = real_rare().fcntl(fd, command, argument);
+  if (command == F_SETFL) note_flags(fd);
+  return done;
+}
+
+EGRET_INTERPOSES int ioctl(int fd, unsigned long request, ...) {
+  va_list rest;
+  va_start(rest, request);
+  void* const argument = va_arg(rest, void*);
+  va_end(rest);
+  const int done = real_rare().ioctl(fd, request, argument);
+  if (request == FIONBIO) note_flags(fd);
+  return done;
 }
 
 EGRET_INTERPOSES int fcntl64(int fd, int command, ...) {

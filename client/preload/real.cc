@@ -42,6 +42,7 @@ RealRare look_up_rare() {
   find(found.dup2, "dup2");
   find(found.dup3, "dup3");
   find(found.fcntl, "fcntl");
+  find(found.ioctl, "ioctl");
   find(found.exit, "_exit");
   find(found.fdopen, "fdopen");
   find(found.pselect, "pselect");

@@ -45,6 +45,7 @@ struct RealRare {
   int (*dup2)(int, int);
   int (*dup3)(int, int, int);
   int (*fcntl)(int, int, ...);
+  int (*ioctl)(int, unsigned long, ...);
   void (*exit)(int);  // _exit
   FILE* (*fdopen)(int, const char*);
   int (*pselect)(int, fd_set*, fd_set*, fd_set*, const timespec*, const sigset_t*);

@@ -16,7 +16,7 @@ namespace egret::preload {
 
 namespace {
 
-constexpr uint64_t kLookNs = 50'000;  // a result that comes so soon is waited for, also by whoever does not wait
+constexpr uint64_t kLookNs = 50'000;  // whoever waits for a result looks for it so long before the thread sleeps
 constexpr uint64_t kForEverNs = UINT64_MAX / 2;
 constexpr int kPatienceMs = 5'000;  // with a proxy that takes or answers nothing
 // Bytes held for one socket. With more, a send that may not block is told EAGAIN.
@@ -30,7 +30,13 @@ bool begins_with_any(std::string_view line, std::initializer_list<std::string_vi
 }  // namespace
 
 ServedSocket::ServedSocket(int fd, std::shared_ptr<ThreadEngine> thread)
-    : fd_(fd), thread_(std::move(thread)), engine_(std::make_unique<BytesEngine>(thread_->engine())) {}
+    : fd_(fd), thread_(std::move(thread)), engine_(std::make_unique<BytesEngine>(thread_->engine())) {
+  note_flags();
+}
+
+void ServedSocket::note_flags() {
+  is_nonblocking_.store((::fcntl(fd_, F_GETFL) & O_NONBLOCK) != 0, std::memory_order_relaxed);
+}
 
 // What is lost is not touched: it may be in any state.
 ServedSocket::~ServedSocket() {
@@ -48,7 +54,7 @@ ssize_t ServedSocket::reset() {
 }
 
 bool ServedSocket::is_blocking(int flags) const {
-  return (flags & MSG_DONTWAIT) == 0 && (::fcntl(fd_, F_GETFL) & O_NONBLOCK) == 0;
+  return (flags & MSG_DONTWAIT) == 0 && !is_nonblocking_.load(std::memory_order_relaxed);
 }
 
 // --- what the program sends
@@ -70,6 +76,7 @@ ssize_t ServedSocket::send(std::string_view bytes, int flags) {
   engine_->put(bytes);
   go_on();
   if (state_ == State::kDead) return reset();
+  has_just_sent_ = true;
   return static_cast<ssize_t>(bytes.size());
 }
 
@@ -152,6 +159,13 @@ ssize_t ServedSocket::recv(char* to, size_t room, int flags) {
   if (is_lost()) return reset();
   if (room == 0) return 0;
   Section section(*thread_);
+  // As over a network, no answer is there yet when the request has just been sent: a program that waits for none (libmemcached
+  // with a poll timeout of 0) gets none.
+  const bool has_just_sent = std::exchange(has_just_sent_, false);
+  if (has_just_sent && state_ == State::kSlots && engine_->output().empty() && engine_->is_awaited() && !is_blocking(flags)) {
+    errno = EAGAIN;
+    return -1;
+  }
   if (state_ == State::kSlots) engine_->poll();
   go_on();
   while (true) {
@@ -201,9 +215,9 @@ bool ServedSocket::has_come() {
 bool ServedSocket::wait_for_progress(int flags) {
   client::Engine& engine = thread_->engine();
   const auto come = [&] { return has_come(); };
+  if (!is_blocking(flags)) return false;  // poll() waits, if the program wants to
   const uint64_t now_ns = engine.clock().now_ns();
   if (engine.wait(come, now_ns + kLookNs)) return true;
-  if (!is_blocking(flags)) return false;
   timeval limit{};
   socklen_t size = sizeof limit;
   ::getsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, &size);
@@ -294,9 +308,21 @@ bool ServedSocket::arm(short events, pollfd& own, pollfd& connection) {
   if (state_ != State::kSlots || !engine_->is_awaited()) return true;
   connection.events = static_cast<short>(connection.events & ~POLLIN);
   client::Engine& engine = thread_->engine();
-  if (engine.wait([&] { return has_come(); }, engine.clock().now_ns() + kLookNs) || !engine.arm()) return false;
+  if (look_for_a_while() || !engine.arm()) return false;
   own = {engine.fd(), POLLIN, 0};
   return true;
+}
+
+bool ServedSocket::look_for_a_while() {
+  client::Engine& engine = thread_->engine();
+  return engine.wait([&] { return has_come(); }, engine.clock().now_ns() + kLookNs);
+}
+
+bool ServedSocket::comes_soon() {
+  if (is_lost()) return false;
+  const Section section(*thread_);
+  if (state_ != State::kSlots || !engine_->is_awaited()) return false;
+  return look_for_a_while() && !engine_->output().empty();
 }
 
 void ServedSocket::disarm(short events, bool woken) {

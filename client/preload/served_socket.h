@@ -12,6 +12,7 @@
 // Thread: any; in the engine's section while a call lasts.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -41,6 +42,8 @@ class ServedSocket {
   // What there is of `events` now, of POLLIN, POLLOUT, POLLERR, POLLHUP. ready(): without looking for more.
   short look(short events);
   short ready(short events);
+  // Looks for a while: whether an answer that the program waits for has come.
+  bool comes_soon();
   // What to wait for: `own` (its fd may be negative) and the connection. False: something has come meanwhile. Each is followed by
   // disarm(), when the wait is over; `woken`: own became readable.
   bool arm(short events, pollfd& own, pollfd& connection);
@@ -50,6 +53,8 @@ class ServedSocket {
   bool let_go();
   // As shutdown().
   int shutdown(int how);
+  // Whether it blocks may have been changed.
+  void note_flags();
   // It is about to be closed: what was sent is done before, if it does not take too long.
   void finish();
   // Something has been thrown inside.
@@ -67,6 +72,7 @@ class ServedSocket {
   bool is_idle() const { return state_ == State::kSlots && engine_->is_quiet(); }
   void go_on();
   void begin_aside();
+  bool look_for_a_while();
   bool pass_barrier();
   bool send_over_connection(std::string_view bytes);
   ssize_t recv_aside(char* to, size_t room, int flags);
@@ -84,6 +90,8 @@ class ServedSocket {
   std::string seen_;        // of the answer to a command that went aside: its last line, or packet's head
   uint64_t body_left_ = 0;  // binary: of the packet
   bool is_last_packet_ = false;
+  bool has_just_sent_ = false;               // and not received since
+  std::atomic<bool> is_nonblocking_{false};  // the descriptor
   uint64_t went_aside_ = 0;       // commands
   int is_to_be_shut_ = kNotShut;  // as shutdown() is asked
   bool is_shut_ = false;          // nothing may be sent any more

@@ -202,6 +202,28 @@ def test_ways_of_waiting(egret, preloaded):
     assert said == ["nothing", "True", "True b'STORED\\r\\n'", "[]", "True b'VALU' b'VALUE k 0 2\\r\\nhi\\r\\nEND\\r\\n'", "timed out"]
 
 
+def test_who_does_not_wait_has_no_answer_to_what_was_just_sent(egret, preloaded):
+    """As over a network; libmemcached with a poll timeout of 0 counts on it. The socket blocks, or does not, as the program last said."""
+    said = preloaded.run("""
+        sock = connect()
+        ask(sock, b"set k 0 0 1\\r\\nv\\r\\n")
+        sock.setblocking(True)
+        def get():
+            sock.sendall(b"get k\\r\\n")
+            try:
+                return sock.recv(100).decode().split()[0]
+            except BlockingIOError:
+                select.select([sock], [], [])
+                return "later " + sock.recv(100).decode().split()[0]
+        for change in (sock.setblocking, lambda blocks: os.set_blocking(sock.fileno(), blocks)):
+            for blocks in (True, False, True):
+                change(blocks)
+                say(get())
+    """, *egret.address)
+    assert said == 2 * ["VALUE", "later VALUE", "VALUE"]
+    assert preloaded.served() == (7, 0)
+
+
 def test_a_socket_in_an_epoll_set_is_served_by_its_connection(egret, preloaded):
     said = preloaded.run("""
         sock = connect()
