@@ -56,6 +56,7 @@ struct AdminRequest {
   uint64_t number = 0;
   std::string_view answer;  // static
   std::bitset<kShownClasses> classes;
+  bool without_smallest = false;  // kItems: those of class 1 are listed already
 };
 
 // `line`: from the command word on, without its end.

@@ -113,9 +113,16 @@ Outcome Barriers::detail(AdminCommands& admin) {
   return report(word == "dump" ? memcache::kEnd : memcache::kOk);
 }
 
+// An item of class 1 is in a class of our own, too (Dump). Who asks for all classes in turn, as libmemcached does, is
+// told of it once.
 Outcome Barriers::cachedump(AdminCommands& admin) {
   if (client_.parser.is_binary()) return report(memcache::kEnd);
-  return admin.act(memcache::parse_cachedump(client_.command.arguments[1], client_.command.arguments[2]), *this);
+  auto request = memcache::parse_cachedump(client_.command.arguments[1], client_.command.arguments[2]);
+  size_t listed = 0;
+  while (listed < request.classes.size() && !request.classes[listed]) ++listed;
+  request.without_smallest = listed > 1 && listed == last_listed_ + 1;
+  last_listed_ = listed == 1 || request.without_smallest ? listed : 0;
+  return admin.act(request, *this);
 }
 
 void Barriers::on_fan_out(const pool::FanOut& fan_out) {

@@ -148,11 +148,12 @@ bool Dump::is_of_smallest() const {
 
 bool Dump::is_wanted(const op::Record& record) const {
   constexpr uint64_t kSmallest = 96;
-  if (is_of_smallest()) {
+  const auto is_smallest = [&] {
     const op::RecordHead& head = record.head;
-    const uint64_t size = op::memcached_item_size(record.key.size(), head.client_flags, head.value_length);
-    return size <= kSmallest && !memcache::is_binary_key(record.key);
-  }
+    return op::memcached_item_size(record.key.size(), head.client_flags, head.value_length) <= kSmallest;
+  };
+  if (is_of_smallest()) return is_smallest() && !memcache::is_binary_key(record.key);
+  if (request_.without_smallest && is_smallest()) return false;
   const uint32_t number = op::shown_class(record.head.size_class);
   const bool is_in_class = number < memcache::kShownClasses && request_.classes[number];
   return is_in_class && (request_.form != DumpForm::kItems || !memcache::is_binary_key(record.key));

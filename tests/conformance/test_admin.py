@@ -225,6 +225,16 @@ def test_cachedump_of_class_1_has_the_small_items(empty):
     assert listed[0] == listed[1] and 10 < len(listed[1]) < 60
 
 
+def test_cachedump_of_all_classes_in_turn_lists_each_item_once(empty):
+    """As libmemcached's memcached_dump() does."""
+    sizes = (0, 3, 30, 60, 100, 5000, 300_000)
+    for server in empty:
+        converse(server.address, [Case(b"".join(b"set item%d 0 0 %d\r\n%s\r\n" % (size, size, b"v" * size) for size in sizes))])
+        lists = say(server, *(b"stats cachedump %d 0" % number for number in range(1, 64)))
+        keys = re.findall(rb"ITEM (item\d+) ", b"".join(lists))
+        assert sorted(keys) == sorted(b"item%d" % size for size in sizes), keys
+
+
 def test_the_crawler_can_be_switched_off_and_on(pair):
     for server in pair:
         assert stats_of(server.address, b"settings")["lru_crawler"] == "yes"
