@@ -156,10 +156,13 @@ Executor::Executor(const ExecutorOptions& options, const base::Clock& clock, std
       tombstones_(options.memory),
       member_change_(store_->purger(), tombstones_),
       changed_keys_(options.memory),
-      start_ns_(clock.now_ns()) {}
+      start_ns_(clock.now_ns()) {
+  kept_.reserve(kMaxKept);
+}
 
 // Handles into the store end before it does.
 Executor::~Executor() {
+  let_go();
   lanes_.clear();
 }
 
@@ -338,6 +341,27 @@ Result Executor::chunk(const Op& op, size_t index) {
   // Not pinned (no memory for it, too late): perhaps it is still the present version.
   if (at == lane.pins.end()) return store_->execute(index);
   return at->pin.chunk(op.offset, op.length);
+}
+
+// A pin of the version that a get or a chunk has just been answered with; none, if that is not to be had.
+store::Store::Pin Executor::pin_of(const Op& op, rpc::LaneId lane, uint64_t version) {
+  if (op.code == OpCode::kChunk && (op.options & op::kPin) != 0) {
+    const auto& pins = lane_state(lane).pins;
+    const auto at = std::ranges::find(pins, version, [](const auto& pinned) { return pinned.pin.version(); });
+    if (at != pins.end()) return at->pin.share();
+  }
+  auto pin = store_->pin(op.key, op.hash);
+  return pin && pin.version() == version ? std::move(pin) : store::Store::Pin();
+}
+
+bool Executor::keep(size_t index, const Result& result) {
+  const Op& op = ops_[index];
+  const bool is_value = op.code == OpCode::kGet || op.code == OpCode::kChunk;
+  if (!is_value || result.code != ResultCode::kHit || kept_.size() == kMaxKept) return false;
+  auto pin = pin_of(op, op_lanes_[index], result.version);
+  if (!pin || !pin.keeps_bytes()) return false;
+  kept_.push_back(std::move(pin));
+  return true;
 }
 
 Executor::Upload* Executor::find_upload(LaneState& lane, const Op& op) {

@@ -76,6 +76,9 @@ class Executor final : public rpc::OpHandler {
   void prepare(std::span<op::Op> ops, std::span<const rpc::LaneId> lanes) override;
   void locate() override;
   op::Result execute(size_t index) override;
+  bool keep(size_t index, const op::Result& result) override;
+  // What was kept is sent, or copied.
+  void let_go() { kept_.clear(); }
   void lane_attached(rpc::LaneId lane, const rpc::LaneBinding& binding) override;
   void lane_dropped(rpc::LaneId lane) override;
 
@@ -104,6 +107,7 @@ class Executor final : public rpc::OpHandler {
   static constexpr uint64_t kUploadSlowNs = 100'000'000;
   static constexpr uint64_t kPinNs = 1'000'000'000;  // a pinned version is kept this long
   static constexpr size_t kMaxPinsPerLane = 64;      // the oldest makes room
+  static constexpr size_t kMaxKept = 64;             // beyond that, values are copied into slots
   static constexpr size_t kMaxUploadsPerLane = 64;
   static constexpr size_t kMaxComplaint = 200;  // bytes: fits the smallest slot with room to spare
 
@@ -133,6 +137,7 @@ class Executor final : public rpc::OpHandler {
   bool allows_fill(const op::Op& op);
   op::Result counted_fill(const op::Result& result);
   op::Result chunk(const op::Op& op, size_t index);
+  store::Store::Pin pin_of(const op::Op& op, rpc::LaneId lane, uint64_t version);
   op::Result upload_part(const op::Op& op, rpc::LaneId lane);
   op::Result commit(const op::Op& op, rpc::LaneId lane);
   op::Result abort(const op::Op& op, rpc::LaneId lane);
@@ -163,6 +168,7 @@ class Executor final : public rpc::OpHandler {
   std::unique_ptr<store::Store> store_;
   uint64_t memory_ = 0;  // see memory()
   std::vector<std::unique_ptr<LaneState>> lanes_;
+  std::vector<store::Store::Pin> kept_;  // versions whose bytes are about to be sent
   struct Access {
     op::Rights rights = 0;
     op::ResultCode refusal = op::ResultCode::kForbidden;

@@ -340,18 +340,19 @@ void Partition::deliver(const Message& message) {
 void Partition::deliver_pending(HomeEndpoint& home, const wire::RegionLayout& layout, size_t slot) {
   const uint32_t length = home.under_way->deliveries[slot].exchange(0, std::memory_order_acq_rel);
   if (length == 0) return;
-  push(home, static_cast<uint32_t>(slot / layout.window), slot * layout.response_slot_size, length);
+  push(home, static_cast<uint32_t>(slot / layout.window), slot * layout.response_slot_size, length, {});
 }
 
 // Where every result is pushed, those of a round are sent at its end.
-void Partition::push(HomeEndpoint& home, uint32_t lane, size_t offset, size_t length) {
-  home.endpoint->deliver(lane, offset, length);
+void Partition::push(HomeEndpoint& home, uint32_t lane, size_t offset, size_t length,
+                     std::span<const transport::Piece> pieces) {
+  home.endpoint->deliver_pieces(lane, offset, length, pieces);
   if (!home.endpoint->limits().results_are_pushed || std::exchange(home.is_unsent, true)) return;
   unsent_.push_back(home.session_id);
 }
 
 void Partition::flush_unsent() {
-  if (unsent_.empty()) return;
+  if (unsent_.empty()) return executor_->let_go();
   for (const uint64_t session_id : unsent_) {
     HomeEndpoint* const home = home_of(session_id);
     if (home == nullptr) continue;
@@ -359,6 +360,7 @@ void Partition::flush_unsent() {
     if (!home->is_blocked) flush(*home);
   }
   unsent_.clear();
+  executor_->let_go();
 }
 
 // A peer that does not take its responses is waited for at its descriptor: it never blocks this thread.
@@ -378,9 +380,13 @@ UnderWay* Partition::under_way_of(uint64_t session_id) {
   return at != sessions_.end() && at->session_id == session_id ? at->under_way : nullptr;
 }
 
-Partition::HomeEndpoint* Partition::home_of(uint64_t session_id) {
+const Partition::HomeEndpoint* Partition::home_of(uint64_t session_id) const {
   const auto at = std::ranges::lower_bound(homes_, session_id, {}, &HomeEndpoint::session_id);
   return at != homes_.end() && at->session_id == session_id ? &*at : nullptr;
+}
+
+Partition::HomeEndpoint* Partition::home_of(uint64_t session_id) {
+  return const_cast<HomeEndpoint*>(std::as_const(*this).home_of(session_id));
 }
 
 bool Partition::poll_rings() {
@@ -563,9 +569,17 @@ int Partition::patience_ms() const {
   return ns >= kLongestSleepNs ? -1 : static_cast<int>(ns / 1'000'000 + 1);
 }
 
-void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length) {
+// Only the home's own thread knows when they are sent.
+bool Partition::sends_pieces(const rpc::LaneBinding& lane) const {
+  if (lane.home != options_.number || !lane.endpoint->limits().sends_pieces) return false;
+  const HomeEndpoint* const home = home_of(lane.session_id);
+  return home != nullptr && !home->is_blocked;
+}
+
+void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length,
+                      std::span<const transport::Piece> pieces) {
   EGRET_ASSERT_OWNER(owner_);
-  if (lane.home == options_.number) return push(*home_of(lane.session_id), lane.lane, offset, length);
+  if (lane.home == options_.number) return push(*home_of(lane.session_id), lane.lane, offset, length, pieces);
   UnderWay* const under_way = under_way_of(lane.session_id);
   EGRET_DCHECK(under_way != nullptr);
   auto& pending = under_way->deliveries[offset / lane.layout.response_slot_size];

@@ -110,7 +110,8 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
   bool poll_rings_of(const HomeEndpoint& home);
   void take_events(const HomeEndpoint& home, std::span<const transport::Event> events);
   HomeEndpoint* home_of(uint64_t session_id);
-  void push(HomeEndpoint& home, uint32_t lane, size_t offset, size_t length);
+  const HomeEndpoint* home_of(uint64_t session_id) const;
+  void push(HomeEndpoint& home, uint32_t lane, size_t offset, size_t length, std::span<const transport::Piece> pieces);
   void flush_unsent();
   void flush(HomeEndpoint& home);
   void keep_alive();
@@ -124,7 +125,9 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
   void end_wait(bool paid);
   void sleep();
   int patience_ms() const;
-  void relay(const rpc::LaneBinding& lane, size_t offset, size_t length) override;
+  void relay(const rpc::LaneBinding& lane, size_t offset, size_t length,
+             std::span<const transport::Piece> pieces) override;
+  bool sends_pieces(const rpc::LaneBinding& lane) const override;
   void on_ready(uint64_t session_id) override { ready_homes_.push_back(session_id); }
   bool watch(int fd, uint32_t events, uint64_t session_id);
 

@@ -30,6 +30,11 @@ Store::Pin Store::pin(std::string_view key, uint64_t hash) {
   return {this, ref, items_.item(ref).version(), value_length(items_.item(ref))};
 }
 
+Store::Pin Store::Pin::share() const {
+  ++store_->items_.find_pin(ref_)->count;
+  return {store_, ref_, version_, length_};
+}
+
 void Store::end_pin(ItemRef ref) {
   PinEntry* const entry = items_.find_pin(ref);
   if (--entry->count != 0) return;

@@ -13,8 +13,6 @@ using op::SetMode;
 using op::StatId;
 
 namespace {
-constexpr uint32_t kMostCopied = 1u << 20;
-
 bool compares(const op::Op& op) {
   return (op.options & op::kCompareCas) != 0;
 }
@@ -301,7 +299,7 @@ op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
                          (upload != nullptr && added > kPageSize ? upload->extents() : added / kChunkSize) + 3;
   if (extents > kMaxExtents) return answer(ResultCode::kNotStored);
   const bool takes_over =
-      items_.item(old).has(kLarge) && (!items_.item(old).has(kPinned) || value_length(items_.item(old)) > kMostCopied);
+      items_.item(old).has(kLarge) && (!items_.item(old).has(kPinned) || value_length(items_.item(old)) > Pin::kMostCopied);
   Pieces pieces(items_.pages);
   // Choose pages or chunks for a prepended part by its own length, not by the length of the whole value.
   const bool appends = op.mode == SetMode::kAppend;

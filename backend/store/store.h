@@ -304,9 +304,15 @@ class Store::Pin {
   // Answers a kChunk op of this version, even if the key has another value by now. kChanged: something was appended to
   // a value of more than 1 MiB.
   op::Result chunk(uint32_t offset, uint32_t length) const;
+  // Whether the bytes of its value stay where chunk() and the get have said that they are, until this pin ends. Of
+  // longer values an append takes them.
+  bool keeps_bytes() const { return length_ <= kMostCopied; }
+  // Another one of the same version.
+  Pin share() const;
 
  private:
   friend class Store;
+  static constexpr uint32_t kMostCopied = 1u << 20;  // an append to a pinned value copies so many bytes of it
   Pin(Store* store, ItemRef ref, uint64_t version, uint32_t length)
       : store_(store), ref_(ref), version_(version), length_(length) {}
   Store* store_ = nullptr;

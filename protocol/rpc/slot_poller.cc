@@ -1,6 +1,7 @@
 #include "rpc/slot_poller.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -24,6 +25,7 @@ constexpr uint64_t kLongIdleNs = 1'000'000;
 constexpr size_t kWriteAhead = 4 * 64;
 constexpr size_t kMaxRoundOps = kMaxRoundMessages * wire::kMaxOpsPerMessage;
 constexpr size_t kBytesPerWork = 1024;  // of results
+constexpr size_t kMaxPieces = 32;       // of a response
 }  // namespace
 
 // A lane on the server. Awake: in awake_, polled. Asleep: says so in the response slot of `expected`; not polled until
@@ -65,7 +67,10 @@ struct SlotPoller::Message {
   uint32_t lane_work = 0;       // units, in the first message of its lane alone
   uint64_t begun_ns = 0;        // when its first op was taken up
   std::vector<std::byte> copy;  // of the request
+  size_t piece_count = 0;
+  std::array<transport::Piece, kMaxPieces> pieces;  // of the response: bytes that are not in the slot
 
+  std::span<const transport::Piece> kept() const { return std::span(pieces).first(piece_count); }
   bool is_finished() const { return executed == request.op_count; }
 };
 
@@ -329,6 +334,7 @@ bool SlotPoller::take_message(Awake& awake, uint64_t now_ns) {
   message.end_offset = std::exchange(lane.results_end, sizeof(ResponseHeader));
   message.begun_ns = message.executed > 0 ? lane.begun_ns : now_ns;
   message.lane_work = 0;
+  message.piece_count = 0;
   if (!decode_request(lane, message)) return false;
   message.response_offset = layout.response_offset(lane.binding.lane, message.seq);
   message.response = lane.binding.endpoint->response_memory() + message.response_offset;
@@ -399,13 +405,33 @@ void SlotPoller::execute_batch(size_t first) {
     base::prefetch_for_write(message.end + kWriteAhead);
     const op::Result result = handler_->execute(i);
     message.reserved -= wire::min_result_size(op);
-    const auto left = static_cast<size_t>(message.limit - message.end);
-    std::byte* const end =
-        wire::encode_result(message.end, result_room(left, message.reserved, op, result), op, result);
+    std::byte* const end = write_result(message, i, op, result);
     lane_work += 1 + result.work + static_cast<uint32_t>(static_cast<size_t>(end - message.end) / kBytesPerWork);
     message.end = end;
     ++message.executed;
   }
+}
+
+// Returns the end of the result. A long value may be left out, and noted as pieces.
+inline std::byte* SlotPoller::write_result(Message& message, size_t index, const op::Op& op, const op::Result& result) {
+  const size_t room = result_room(static_cast<size_t>(message.limit - message.end), message.reserved, op, result);
+  const LaneBinding& binding = lanes_[message.lane]->binding;
+  if (result.total_length < kLeastKept || !binding.seal.heads_only || !relay_->sends_pieces(binding) ||
+      message.piece_count + 1 + result.further.size() > kMaxPieces || !handler_->keep(index, result)) [[likely]] {
+    return wire::encode_result(message.end, room, op, result);
+  }
+  size_t size = 0;
+  std::byte* at = wire::encode_result_head(message.end, room, op, result, size);
+  const auto leave_out = [&](std::string_view bytes) {
+    bytes = bytes.substr(0, size);
+    if (bytes.empty()) return;
+    message.pieces[message.piece_count++] = {static_cast<size_t>(at - message.response), bytes};
+    at += bytes.size();
+    size -= bytes.size();
+  };
+  leave_out(result.value);
+  for (const std::string_view piece : result.further) leave_out(piece);
+  return at;
 }
 
 // Messages that are not finished leave the round: from the first of a lane on, they are taken again in the lane's next
@@ -423,6 +449,7 @@ void SlotPoller::put_off_rest() {
 
 void SlotPoller::put_off(const Message& message) {
   Lane& lane = *lanes_[message.lane];
+  transport::copy_pieces(message.response, message.kept());
   lane.expected = message.seq;
   lane.executed_ops = message.executed;
   lane.results_end = static_cast<size_t>(message.end - message.response);
@@ -470,7 +497,7 @@ void SlotPoller::deliver(const LaneBinding& binding, size_t offset, size_t lengt
   if (binding.endpoint->limits().deliver_is_wakeup || binding.home == options_.partition) {
     binding.endpoint->deliver(binding.lane, offset, length);
   } else {
-    relay_->relay(binding, offset, length);
+    relay_->relay(binding, offset, length, {});
   }
 }
 
@@ -484,7 +511,8 @@ void SlotPoller::push() {
     const LaneBinding& binding = lanes_[message.lane]->binding;
     if (binding.is_served_at_flush) continue;
     if (binding.endpoint->limits().results_are_pushed) {
-      relay_->relay(binding, message.response_offset, static_cast<size_t>(message.end - message.response));
+      relay_->relay(binding, message.response_offset, static_cast<size_t>(message.end - message.response),
+                    message.kept());
       ++counters_.deliveries;
       continue;
     }

@@ -65,8 +65,11 @@ class OpHandler {
   // `lanes[i]` is the lane that `ops[i]` came by. The spans stay valid until the last execute() of the batch.
   virtual void prepare(std::span<op::Op> ops, std::span<const LaneId> lanes) = 0;
   virtual void locate() = 0;
-  // In order, once for each op. The result's value is copied into the slot before the next call.
+  // In order, once for each op. The result's value is copied into the slot before the next call, or kept.
   virtual op::Result execute(size_t index) = 0;
+  // Of the op that was executed last: whether its value stays as it is where the result says that it is, until what
+  // relay() hears of is sent. False: it is to be copied now.
+  virtual bool keep(size_t /*index*/, const op::Result& /*result*/) { return false; }
   // A lane is served from now on, and until lane_dropped().
   virtual void lane_attached(LaneId /*lane*/, const LaneBinding& /*binding*/) {}
   virtual void lane_dropped(LaneId lane) = 0;
@@ -109,7 +112,11 @@ struct CompletedMessage {
 class DeliveryRelay {
  public:
   virtual ~DeliveryRelay() = default;
-  virtual void relay(const LaneBinding& lane, size_t offset, size_t length) = 0;
+  // `pieces`: as for ServerEndpoint::deliver_pieces(); there are none unless sends_pieces().
+  virtual void relay(const LaneBinding& lane, size_t offset, size_t length,
+                     std::span<const transport::Piece> pieces) = 0;
+  // Whether what this lane is sent now may have pieces, which stay until they are sent (OpHandler::keep()).
+  virtual bool sends_pieces(const LaneBinding& /*lane*/) const { return false; }
 };
 
 struct PollerOptions {
@@ -149,6 +156,8 @@ class SlotPoller {
   // What a lane may use of one round before the others have their turn; as much as the ops of the messages that one
   // round takes of a lane, if all of them are small gets (about 0.1 ms).
   static constexpr uint32_t kLaneWork = 1024;
+  // Where they may be, as many bytes of a value are not copied into the slot, but sent from where the handler has them.
+  static constexpr size_t kLeastKept = 16384;
 
   SlotPoller(const PollerOptions& options, const base::Clock& clock, OpHandler& handler, DeliveryRelay& relay);
   // Of whoever takes ops, to answer them later.
@@ -238,6 +247,7 @@ class SlotPoller {
   void execute_batches();
   std::span<op::Op> batch_from(size_t first);
   void execute_batch(size_t first);
+  std::byte* write_result(Message& message, size_t index, const op::Op& op, const op::Result& result);
   void put_off_rest();
   void put_off(const Message& message);
   Awake* find_awake(LaneId id);

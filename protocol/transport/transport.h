@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
@@ -97,12 +98,22 @@ struct Limits {
   // of a delivery are in response_image(). data_fd() is a socket: poll() looks at it only after ready(). A lane is rung
   // by its requests themselves.
   bool results_are_pushed = false;
+  bool sends_pieces = false;      // server: deliver_pieces() sends bytes from where they are
   bool needs_keep_alive = false;        // a peer that dies says nothing by itself: call keep_alive() every kKeepAliveNs
   std::string_view transport{};         // server: its name, one of transport_names()
   SameProcess* same_process = nullptr;  // server: its client is a thread of this process
 };
 
 inline constexpr uint64_t kKeepAliveNs = 500'000'000;
+
+// Bytes of a response that lie elsewhere than in its slot.
+struct Piece {
+  size_t offset = 0;  // where they belong, from the beginning of the slot
+  std::string_view bytes{};
+};
+inline void copy_pieces(std::byte* slot, std::span<const Piece> pieces) {
+  for (const Piece& piece : pieces) std::memcpy(slot + piece.offset, piece.bytes.data(), piece.bytes.size());
+}
 
 // Hears that poll() of an endpoint has something; on the thread that polls its group, within PollGroup::poll().
 class ReadyListener {
@@ -243,6 +254,13 @@ class ServerEndpoint : public ControlChannel, public DataChannel {
   // Pushes `length` bytes of response memory at `offset`, the beginning of a response slot, to the client and wakes it.
   // Of several that wait for the same slot one may be left out, if what goes out is the longest of them, as it is then.
   virtual void deliver(uint32_t lane, size_t offset, size_t length) = 0;
+  // The same of a response whose slot lacks the bytes of `pieces`, which are in order and do not overlap. Where
+  // sends_pieces, they are not to change before the next flush() returns, or the endpoint goes: what the socket has not
+  // taken by then is in the slot.
+  virtual void deliver_pieces(uint32_t lane, size_t offset, size_t length, std::span<const Piece> pieces) {
+    copy_pieces(response_memory() + offset, pieces);
+    deliver(lane, offset, length);
+  }
   // Where results_are_pushed: sends what was delivered. False: the peer does not take all of it now; to be called again
   // when data_fd() is writable.
   virtual bool flush() { return true; }

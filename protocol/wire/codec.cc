@@ -500,6 +500,13 @@ std::byte* encode_plain_hit(std::byte* to, const Result& result) {
 
 std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result& result) {
   if (is_plain_hit(room, op, result)) return encode_plain_hit(to, result);
+  size_t value_size = 0;
+  FieldWriter out(encode_result_head(to, room, op, result, value_size));
+  put_pieces(out, result, value_size);
+  return out.at();
+}
+
+std::byte* encode_result_head(std::byte* to, size_t room, const Op& op, const Result& result, size_t& value_size) {
   const Cut cut = cut_value(op, result, room - min_result_size(op) + reserved_for_value(op.code));
   const uint8_t fields = fields_of(op, result, cut);
   const bool hit = result.code == ResultCode::kHit && (op.code == OpCode::kGet || op.code == OpCode::kChunk);
@@ -522,7 +529,7 @@ std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result&
     out.put(result.ttl);
     out.put(result.last_access);
   }
-  put_pieces(out, result, cut.size);
+  value_size = cut.size;
   return out.at();
 }
 

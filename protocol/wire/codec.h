@@ -58,6 +58,9 @@ size_t min_result_size(const op::Op& op);
 // Writes the result of `op` at `to`. The value (and its further pieces) is cut to fit into `room`, which is at least
 // min_result_size(op). Returns the end.
 std::byte* encode_result(std::byte* to, size_t room, const op::Op& op, const op::Result& result);
+// The same without the value's bytes: returns where they belong, and how many they are in `value_size`.
+std::byte* encode_result_head(std::byte* to, size_t room, const op::Op& op, const op::Result& result,
+                              size_t& value_size);
 
 // Decodes results one by one, in place. `is_relayed`: kRelayed was agreed, so results may say that no answer came.
 class ResultReader {

@@ -166,7 +166,7 @@ class Backend final : public rpc::OpHandler {
 };
 
 class NoRelay final : public rpc::DeliveryRelay {
-  void relay(const rpc::LaneBinding&, size_t, size_t) override {
+  void relay(const rpc::LaneBinding&, size_t, size_t, std::span<const transport::Piece>) override {
     base::check_failed(__FILE__, __LINE__, "this endpoint delivers from any thread");
   }
 };

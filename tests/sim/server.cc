@@ -121,7 +121,7 @@ void Partition::rest() {
   blocked_ = true;
 }
 
-void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length) {
+void Partition::relay(const rpc::LaneBinding& lane, size_t offset, size_t length, std::span<const transport::Piece>) {
   ++server_.deliveries_relayed;
   server_.partitions[lane.home]->deliver({Message::Kind::kDeliver, lane, offset, length});
 }

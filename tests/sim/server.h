@@ -50,7 +50,7 @@ class Partition final : private rpc::DeliveryRelay {
   bool read_messages();
   bool poll_rings();
   void rest();
-  void relay(const rpc::LaneBinding& lane, size_t offset, size_t length) override;
+  void relay(const rpc::LaneBinding& lane, size_t offset, size_t length, std::span<const transport::Piece>) override;
 
   Server& server_;
   const uint32_t number_;

@@ -32,12 +32,18 @@ struct Partition {
     executor = std::move(made.value());
     for (egret::rpc::LaneId lane = 0; lane < 256; ++lane) executor->lane_attached(lane, {});
   }
-  Result run(Op op, egret::rpc::LaneId lane = 0) {
+  // The result's value is where the store has it.
+  Result run_in_place(const Op& op, egret::rpc::LaneId lane = 0) {
+    last_op = op;
+    last_lane = lane;
     executor->begin_round();
-    executor->foresee({&op, 1});
-    executor->prepare({&op, 1}, {&lane, 1});
+    executor->foresee({&last_op, 1});
+    executor->prepare({&last_op, 1}, {&last_lane, 1});
     executor->locate();
-    Result result = executor->execute(0);
+    return executor->execute(0);
+  }
+  Result run(const Op& op, egret::rpc::LaneId lane = 0) {
+    Result result = run_in_place(op, lane);
     value = result.value;
     result.value = value;
     return result;
@@ -47,6 +53,8 @@ struct Partition {
   ManualClock clock;
   std::unique_ptr<Executor> executor;
   std::string value;
+  Op last_op;
+  egret::rpc::LaneId last_lane = 0;
 };
 
 Op make(OpCode code, std::string_view key = "", std::string_view value = "") {
@@ -377,6 +385,80 @@ TEST_SUITE("chunks and pins") {
     partition.clock.advance_seconds(2);
     CHECK(partition.code(make(OpCode::kPing)) == ResultCode::kOk);
     CHECK(partition.code(make(OpCode::kSet, "other", std::string(900'000, 'x'))) == ResultCode::kStored);
+  }
+
+  TEST_CASE("what is kept of a value stays as it was, whatever is done to its key, until it is let go") {
+    Partition partition;
+    std::string value(100'000, 'o');
+    for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>('a' + i % 23);
+    partition.run(make(OpCode::kSet, "key", value));
+    std::vector<std::string_view> kept;
+    const auto read = [&](const Op& op) {
+      const Result result = partition.run_in_place(op);
+      REQUIRE(result.code == ResultCode::kHit);
+      REQUIRE(partition.executor->keep(0, result));
+      kept.push_back(result.value);
+      kept.insert(kept.end(), result.further.begin(), result.further.end());
+    };
+    SUBCASE("by a get") { read(make(OpCode::kGet, "key")); }
+    SUBCASE("by chunks of a pinned version, whose pin ends before") {
+      Op get = make(OpCode::kGet, "key");
+      get.options = kPin;
+      const uint64_t version = partition.run(get).version;
+      partition.run(make(OpCode::kSet, "key", "another"));
+      read(chunk(version, 0, 60'000, true));
+      read(chunk(version, 60'000, 40'000, true));
+      partition.clock.advance_ns(Executor::kPinNs + 1);
+      partition.run(make(OpCode::kPing));
+    }
+    SUBCASE("by a chunk of the present version") {
+      const uint64_t version = partition.run(make(OpCode::kGet, "key")).version;
+      read(chunk(version, 0, 100'000, false));
+    }
+    Op append = make(OpCode::kSet, "key", std::string(10'000, 'x'));
+    append.mode = SetMode::kAppend;
+    partition.run(append);
+    partition.run(make(OpCode::kSet, "key", std::string(100'000, 'y')));
+    partition.run(make(OpCode::kDelete, "key"));
+    // As much as pushes everything else out of memory.
+    for (int i = 0; i < 400; ++i) {
+      partition.run(make(OpCode::kSet, "other" + std::to_string(i), std::string(100'000, 'z')));
+    }
+    std::string whole;
+    for (const std::string_view piece : kept) whole += piece;
+    CHECK(whole == value);
+    partition.executor->let_go();
+    CHECK(partition.code(make(OpCode::kSet, "key", std::string(900'000, 'x'))) == ResultCode::kStored);
+  }
+
+  TEST_CASE("what may change, or is no value, is not kept; nor is more than a bounded number") {
+    Partition partition;
+    partition.run(make(OpCode::kSet, "key", std::string(100'000, 'o')));
+    SUBCASE("a miss") {
+      const Result miss = partition.run_in_place(make(OpCode::kGet, "none"));
+      CHECK_FALSE(partition.executor->keep(0, miss));
+    }
+    SUBCASE("rows") {
+      const Result rows = partition.run_in_place(make(OpCode::kStats));
+      CHECK_FALSE(partition.executor->keep(0, rows));
+    }
+    SUBCASE("an item that expires as it is read") {
+      Op get = make(OpCode::kGet, "key");
+      get.options = kTouch;
+      get.exptime = -1;
+      const Result last = partition.run_in_place(get);
+      CHECK_FALSE(partition.executor->keep(0, last));
+    }
+    SUBCASE("too many") {
+      for (size_t i = 0; i < Executor::kMaxKept; ++i) {
+        const Result hit = partition.run_in_place(make(OpCode::kGet, "key"));
+        REQUIRE(partition.executor->keep(0, hit));
+      }
+      const Result hit = partition.run_in_place(make(OpCode::kGet, "key"));
+      CHECK_FALSE(partition.executor->keep(0, hit));
+      partition.executor->let_go();
+      CHECK(partition.executor->keep(0, hit));
+    }
   }
 
   TEST_CASE("a chunk past the end, or of nothing, is empty") {

@@ -236,7 +236,7 @@ class Model final : private OpHandler, private DeliveryRelay, private Waiter {
     return hit(value_);
   }
   void lane_dropped(LaneId) override {}
-  void relay(const LaneBinding&, size_t, size_t) override {}
+  void relay(const LaneBinding&, size_t, size_t, std::span<const transport::Piece>) override {}
 
   static constexpr const char* kFirst = "first";
 

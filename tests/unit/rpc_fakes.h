@@ -149,6 +149,7 @@ class FakeServerEndpoint final : public transport::ServerEndpoint {
   void arm() override {}
   void close() override {}
   void signal_rings() { limits_.ring_is_wakeup = true; }  // from now on each shows at `fd`
+  void push_results() { limits_.results_are_pushed = true; }
 
   Words requests, responses;
   std::vector<Delivery> deliveries;
@@ -173,7 +174,7 @@ inline op::Op get_of(std::string_view key) {
 // Puts a whole request with these ops into the slot of `seq`; `count`, `length` and `flags` may lie.
 inline void put_request(std::byte* memory, const wire::RegionLayout& layout, uint32_t lane, uint64_t seq,
                         std::span<const op::Op> ops, int count = -1, int length = -1, uint64_t nonce = kNonce,
-                        uint16_t flags = 0) {
+                        uint16_t flags = 0, bool heads_only = false) {
   std::byte* const slot = memory + layout.request_offset(lane, seq);
   std::byte* end = slot + sizeof(wire::RequestHeader);
   for (const op::Op& op : ops) end = wire::encode_op(end, op);
@@ -184,7 +185,8 @@ inline void put_request(std::byte* memory, const wire::RegionLayout& layout, uin
   checked.put(static_cast<uint16_t>(count >= 0 ? count : static_cast<int>(ops.size())));
   checked.put(flags);
   const size_t room = layout.request_slot_size - wire::kRequestChecked;
-  const size_t covered = std::min<size_t>(sizeof(wire::RequestHeader) - wire::kRequestChecked + bytes, room);
+  const size_t covered =
+      std::min<size_t>(sizeof(wire::RequestHeader) - wire::kRequestChecked + (heads_only ? 0 : bytes), room);
   wire::FieldWriter(slot + offsetof(wire::RequestHeader, checksum))
       .put(wire::message_checksum(slot + wire::kRequestChecked, covered, nonce, seq));
   wire::FieldWriter(slot).put(seq);

@@ -44,8 +44,14 @@ class EchoHandler final : public OpHandler {
     if (const auto dear = works.find(key); dear != works.end()) result.work = dear->second;
     return result;
   }
+  bool keep(size_t, const op::Result&) override {
+    ++asked_to_keep;
+    return keeps;
+  }
   void lane_dropped(LaneId lane) override { dropped.push_back(lane); }
 
+  bool keeps = true;
+  int asked_to_keep = 0;
   std::vector<std::string> keys;
   std::deque<std::string> foreseen;  // and not prepared yet
   std::vector<size_t> batches;
@@ -74,10 +80,13 @@ struct Fixture : DeliveryRelay {
                           .seal = {.nonce = kNonce},
                           .knows_deliver = true});
   }
-  void relay(const LaneBinding& lane, size_t offset, size_t length) override {
+  void relay(const LaneBinding& lane, size_t offset, size_t length,
+             std::span<const transport::Piece> pieces) override {
     relayed.push_back(lane.session_id);
     relays.push_back({lane.lane, offset, length});
+    relayed_pieces.emplace_back(pieces.begin(), pieces.end());
   }
+  bool sends_pieces(const LaneBinding&) const override { return may_send_pieces; }
   void put(uint64_t seq, std::vector<op::Op> ops, int count = -1, int length = -1, uint16_t flags = 0) {
     put_request(endpoint.requests.data(), kLayout, 0, seq, ops, count, length, kNonce, flags);
   }
@@ -112,6 +121,8 @@ struct Fixture : DeliveryRelay {
   SlotPoller poller;
   std::vector<uint64_t> relayed;
   std::vector<FakeServerEndpoint::Delivery> relays;
+  std::vector<std::vector<transport::Piece>> relayed_pieces;  // of each of these
+  bool may_send_pieces = false;
 };
 
 }  // namespace
@@ -219,6 +230,123 @@ TEST_CASE("each KiB of a result is work, too, so large values have their turns l
     CHECK((f.handler.keys.size() - before) * (kKiB + 1) < SlotPoller::kLaneWork + kKiB + 1);
   }
   CHECK(f.poller.counters().put_off > 0);
+}
+
+// --- values that are sent from where they are
+
+namespace {
+
+constexpr wire::RegionLayout kLong{.lanes = 1, .window = 2, .request_slot_size = 1024, .response_slot_size = 200 << 10};
+
+// A lane whose results are pushed, from where the handler has them.
+struct Pushed : Fixture {
+  explicit Pushed(bool checks_heads_only = true) : heads_only(checks_heads_only) {
+    may_send_pieces = true;
+    far.push_results();
+    poller.attach({.session_id = 1,
+                   .endpoint = &far,
+                   .layout = kLong,
+                   .seal = {.nonce = kNonce, .heads_only = heads_only}});
+    std::memset(far.responses.data(), 0xee, kLong.response_bytes());
+  }
+  void ask(uint64_t seq, const std::vector<op::Op>& ops) {
+    put_request(far.requests.data(), kLong, 0, seq, ops, -1, -1, kNonce, 0, heads_only);
+    while (poller.poll() > 0) {
+    }
+  }
+  // What a client gets of the last response: the slot with its pieces in place.
+  std::vector<op::Result> received() {
+    const std::byte* const slot = far.responses.data() + relays.back().offset;
+    whole.assign(slot, slot + relays.back().length);
+    transport::copy_pieces(whole.data(), relayed_pieces.back());
+    wire::ResponseHeader header;
+    std::memcpy(&header, whole.data(), sizeof header);
+    std::vector<op::Result> all(header.result_count);
+    wire::ResultReader reader(whole.data() + sizeof header, header.length);
+    for (op::Result& result : all) REQUIRE(reader.next(result));
+    CHECK(reader.at_end());
+    return all;
+  }
+  bool slot_lacks_pieces() const {
+    const std::byte* const slot = far.responses.data() + relays.back().offset;
+    return std::ranges::all_of(relayed_pieces.back(), [&](const transport::Piece& piece) {
+      return std::ranges::all_of(std::span(slot + piece.offset, piece.bytes.size()),
+                                 [](std::byte each) { return each == std::byte{0xee}; });
+    });
+  }
+
+  const bool heads_only;
+  FakeServerEndpoint far{kLong, false};
+  std::vector<std::byte> whole;
+};
+
+std::string long_value(char first) {
+  std::string value(SlotPoller::kLeastKept + 1000, first);
+  for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>(first + i % 20);
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("a long value is sent from where the handler keeps it, between what is in the slot") {
+  Pushed f;
+  f.handler.values = {{"one", long_value('a')}, {"two", long_value('A')}};
+  f.ask(1, {get_of("small"), get_of("one"), get_of("small"), get_of("two")});
+  REQUIRE(f.relayed_pieces.size() == 1);
+  REQUIRE(f.relayed_pieces[0].size() == 2);
+  CHECK(f.relayed_pieces[0][0].bytes.data() == f.handler.values["one"].data());
+  CHECK(f.slot_lacks_pieces());
+  const auto results = f.received();
+  REQUIRE(results.size() == 4);
+  CHECK(results[0].value == "small");
+  CHECK(results[1].value == f.handler.values["one"]);
+  CHECK(results[3].value == f.handler.values["two"]);
+}
+
+TEST_CASE("a value is in the slot if it is short, may change, or is checked, or if the lane's results go another way") {
+  std::string_view key = "long";
+  bool heads_only = true, keeps = true, may_send_pieces = true;
+  SUBCASE("short") { key = "short"; }
+  SUBCASE("may change") { keeps = false; }
+  SUBCASE("checked") { heads_only = false; }
+  SUBCASE("another way") { may_send_pieces = false; }
+  Pushed f(heads_only);
+  f.handler.values = {{"long", long_value('a')}, {"short", std::string(SlotPoller::kLeastKept - 1, 's')}};
+  f.handler.keeps = keeps;
+  f.may_send_pieces = may_send_pieces;
+  f.ask(1, {get_of(key)});
+  REQUIRE(f.relayed_pieces.size() == 1);
+  CHECK(f.relayed_pieces[0].empty());
+  CHECK(f.received()[0].value == f.handler.values.find(key)->second);
+  CHECK_MESSAGE(f.handler.asked_to_keep == (keeps ? 0 : 1), "nothing is kept in vain");
+}
+
+TEST_CASE("of a value that does not fit, as much is sent as does") {
+  Pushed f;
+  std::string large;
+  while (large.size() < kLong.response_slot_size + 1000) large += long_value('a');
+  f.handler.values = {{"large", large}};
+  f.ask(1, {get_of("large")});
+  const auto results = f.received();
+  CHECK_FALSE(f.relayed_pieces[0].empty());
+  CHECK(f.relays[0].length <= kLong.response_slot_size);
+  CHECK(f.relays[0].length > kLong.response_slot_size - 100);
+  CHECK(results[0].total_length == large.size());
+  CHECK(results[0].value == std::string_view(large).substr(0, results[0].value.size()));
+}
+
+TEST_CASE("what a message has when its rest is put off is in its slot") {
+  Pushed f;
+  f.handler.values = {{"long", long_value('a')}};
+  f.handler.works = {{"long", SlotPoller::kLaneWork}};
+  f.ask(1, {get_of("long"), get_of("small"), get_of("long")});
+  CHECK(f.poller.counters().put_off > 0);
+  REQUIRE(f.relayed_pieces.size() == 1);
+  CHECK_MESSAGE(f.relayed_pieces[0].size() == 1, "the one of the last round");
+  const auto results = f.received();
+  REQUIRE(results.size() == 3);
+  CHECK(results[0].value == f.handler.values["long"]);
+  CHECK(results[2].value == f.handler.values["long"]);
 }
 
 TEST_CASE("of several lanes with dear ops one has its turn in each round, besides those that have none") {

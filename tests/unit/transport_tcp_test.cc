@@ -68,6 +68,12 @@ struct LooseServer {
   UniqueFd socket;
 };
 
+// Reads what a server says before it sends responses.
+void skip_grant(const LooseClient& client) {
+  std::array<char, 2 * sizeof(FrameHead) + sizeof(tcp::Region) + 5> said{};
+  REQUIRE(::recv(client.socket.get(), said.data(), said.size(), MSG_WAITALL) == said.size());
+}
+
 // Memory of a peer whose frames have any length.
 struct Memory final : tcp::FrameSink {
   std::byte* place_of(const FrameHead& head) override { return bytes.data() + head.offset; }
@@ -170,6 +176,82 @@ TEST_SUITE("requests and responses over TCP") {
     CHECK(events[0].bytes.data() == pair.client->response_image() + 2048);
     CHECK(std::memcmp(events[0].bytes.data() + 8, "response", 8) == 0);
     CHECK(observe_word(events[1].bytes.data()) == 10);
+  }
+
+  TEST_CASE("pieces of a response are sent from where they are") {
+    TcpPair pair;
+    pair.open();
+    REQUIRE(pair.endpoint->limits().sends_pieces);
+    std::byte* const slot = pair.endpoint->response_memory() + 2048;
+    std::memcpy(slot, "headhead....middle....", 22);
+    const std::string first = "ONE.", last = "TWO.";
+    const std::array<Piece, 2> pieces{Piece{8, first}, Piece{18, last}};
+    pair.endpoint->deliver_pieces(1, 2048, 22, pieces);
+    pair.endpoint->deliver(1, 3072, 8);
+    CHECK(pair.endpoint->flush());
+    std::vector<Event> events = pair.client_events();
+    REQUIRE(events.size() == 2);
+    CHECK(std::memcmp(events[0].bytes.data() + 8, "ONE.middleTWO.", 14) == 0);
+    CHECK_MESSAGE(std::memcmp(slot + 8, "....", 4) == 0, "the slot is not written");
+    SUBCASE("and none are left for what is delivered into the same slot") {
+      std::memcpy(slot + 8, "next", 4);
+      pair.endpoint->deliver(1, 2048, 16);
+      CHECK(pair.endpoint->flush());
+      events = pair.client_events();
+      REQUIRE(events.size() == 1);
+      CHECK(std::memcmp(events[0].bytes.data() + 8, "next", 4) == 0);
+    }
+  }
+
+  TEST_CASE("what the socket has not taken of pieces when flush returns is in the slots: their memory may change") {
+    LooseClient raw;
+    raw.open();
+    skip_grant(raw);
+    std::string lent(1000, 'x');
+    size_t sent = 0;
+    do {
+      raw.endpoint->deliver_pieces(0, 0, 1024, std::array{Piece{24, lent}});
+      ++sent;
+    } while (sent < 100'000 && raw.endpoint->flush());
+    REQUIRE(sent < 100'000);
+    std::ranges::fill(lent, 'y');
+    const size_t frame = sizeof(tcp::FrameHead) + 1024;
+    std::vector<char> stream(sent * frame);
+    for (size_t got = 0; got < stream.size();) {
+      raw.endpoint->flush();
+      const ssize_t more = ::recv(raw.socket.get(), stream.data() + got, stream.size() - got, 0);
+      REQUIRE(more > 0);
+      got += static_cast<size_t>(more);
+    }
+    for (size_t i = 0; i < sent; ++i) {
+      const char* const body = stream.data() + i * frame + sizeof(tcp::FrameHead);
+      REQUIRE(std::all_of(body + 24, body + 1024, [](char each) { return each == 'x'; }));
+    }
+  }
+
+  TEST_CASE("more pieces than one system call takes arrive in their order") {
+    LooseClient raw;
+    raw.open();
+    skip_grant(raw);
+    const std::string letters = "abcdefghijklmnopqrstuvwxyz";
+    std::vector<Piece> pieces;
+    for (size_t at = 24; at + 2 < 1024; at += 24) pieces.push_back({at, std::string_view(letters).substr(at / 8 % 25, 2)});
+    std::memset(raw.endpoint->response_memory(), '-', kShape.response_bytes);
+    const size_t slots = kShape.response_bytes / kShape.reply_bytes;
+    for (size_t slot = 0; slot < slots; ++slot) {
+      raw.endpoint->deliver_pieces(0, slot * kShape.reply_bytes % kShape.response_bytes, 1024, pieces);
+    }
+    REQUIRE(raw.endpoint->flush());
+    const size_t frame = sizeof(tcp::FrameHead) + 1024;
+    std::vector<char> stream(slots * frame);
+    REQUIRE(::recv(raw.socket.get(), stream.data(), stream.size(), MSG_WAITALL) == static_cast<ssize_t>(stream.size()));
+    for (size_t slot = 0; slot < slots; ++slot) {
+      const char* const body = stream.data() + slot * frame + sizeof(tcp::FrameHead);
+      for (const Piece& piece : pieces) {
+        CHECK(std::string_view(body + piece.offset, 2) == piece.bytes);
+        CHECK(body[piece.offset + 2] == '-');
+      }
+    }
   }
 
   TEST_CASE("the socket is not looked at before it is ready") {

@@ -164,8 +164,34 @@ FrameReader::Found FrameReader::read_some(Channel& channel, FrameSink& sink) {
 
 bool FrameWriter::add(const FrameHead& head, const std::byte* body) {
   if (count_ == entries_.size()) return false;
-  at(count_++) = {head, body};
+  at(count_++) = {.head = head, .body = body};
   return true;
+}
+
+bool FrameWriter::add(const FrameHead& head, std::byte* body, std::span<const Piece> pieces) {
+  if (!add(head, body)) return false;
+  if (pieces_.size() + pieces.size() > kMostPieces) {
+    copy_pieces(body, pieces);
+    return true;
+  }
+  if (!pieces.empty()) pieces_.reserve(kMostPieces);
+  Entry& entry = at(count_ - 1);
+  entry.lacking = body;
+  entry.first_piece = static_cast<uint32_t>(pieces_.size());
+  entry.piece_count = static_cast<uint32_t>(pieces.size());
+  pieces_.insert(pieces_.end(), pieces.begin(), pieces.end());
+  return true;
+}
+
+// Whoever lent them may change them from now on.
+void FrameWriter::end_pieces() {
+  if (pieces_.empty()) return;
+  for (size_t i = 0; i < count_; ++i) {
+    Entry& entry = at(i);
+    if (entry.piece_count > 0) copy_pieces(entry.lacking, pieces_of(entry));
+    entry.piece_count = 0;
+  }
+  pieces_.clear();
 }
 
 void FrameWriter::drop(size_t bytes) {
@@ -177,24 +203,44 @@ void FrameWriter::drop(size_t bytes) {
   }
 }
 
+// Where the bytes of a frame are, without the first `done`. `into` holds entry.most_vectors().
+std::span<const iovec> FrameWriter::vectors_of(Entry& entry, size_t done, std::span<iovec> into) const {
+  size_t used = 0;
+  const auto put = [&](const void* from, size_t length) {
+    const size_t skipped = std::min(done, length);
+    done -= skipped;
+    if (skipped == length) return;
+    into[used++] = {const_cast<char*>(static_cast<const char*>(from)) + skipped, length - skipped};
+  };
+  put(&entry.head, sizeof entry.head);
+  size_t at = 0;  // in the body
+  for (const Piece& piece : pieces_of(entry)) {
+    put(entry.body + at, piece.offset - at);
+    put(piece.bytes.data(), piece.bytes.size());
+    at = piece.offset + piece.bytes.size();
+  }
+  put(entry.body + at, entry.head.length - at);
+  return into.first(used);
+}
+
 // Copies what waits, as far as it fits, and drops it.
 size_t FrameWriter::gather(std::span<std::byte> into) {
   size_t used = 0;
   while (count_ > 0 && used < into.size()) {
-    Entry& entry = at(0);
-    const bool in_head = sent_ < sizeof entry.head;
-    const std::byte* const from =
-        in_head ? reinterpret_cast<const std::byte*>(&entry.head) + sent_ : entry.body + (sent_ - sizeof entry.head);
-    const size_t left = (in_head ? sizeof entry.head : entry.bytes()) - sent_;
-    const size_t taken = std::min(left, into.size() - used);
-    if (taken > 0) std::memcpy(into.data() + used, from, taken);
+    std::array<iovec, kMostVectors> vectors;
+    size_t taken = 0;
+    for (const iovec& vector : vectors_of(at(0), sent_, vectors)) {
+      const size_t part = std::min(vector.iov_len, into.size() - used - taken);
+      std::memcpy(into.data() + used + taken, vector.iov_base, part);
+      taken += part;
+    }
     used += taken;
     drop(taken);
   }
   return used;
 }
 
-FrameWriter::Sent FrameWriter::flush_tls(Channel& channel) {
+FrameWriter::Sent FrameWriter::send_all_tls(Channel& channel) {
   for (;;) {
     if (!channel.send_rest()) return errno == EAGAIN ? Sent::kBlocked : Sent::kFailed;
     if (!channel.failure().empty()) {
@@ -206,26 +252,19 @@ FrameWriter::Sent FrameWriter::flush_tls(Channel& channel) {
   }
 }
 
-FrameWriter::Sent FrameWriter::flush(Channel& channel) {
-  if (!channel.is_plain()) return flush_tls(channel);
+FrameWriter::Sent FrameWriter::send_all(Channel& channel) {
   while (count_ > 0) {
-    std::array<iovec, 2 * kFramesAtOnce> pieces;
-    const size_t frames = std::min(count_, kFramesAtOnce);
+    std::array<iovec, kMostVectors> vectors;
     size_t used = 0;
     size_t bytes = 0;
-    for (size_t i = 0; i < frames; ++i) {
+    for (size_t i = 0; i < std::min(count_, kFramesAtOnce); ++i) {
       Entry& entry = at(i);
+      if (used + entry.most_vectors() > vectors.size()) break;
       const size_t done = i == 0 ? sent_ : 0;
-      if (done < sizeof entry.head) {
-        pieces[used++] = {reinterpret_cast<std::byte*>(&entry.head) + done, sizeof entry.head - done};
-      }
-      const size_t body_done = done > sizeof entry.head ? done - sizeof entry.head : 0;
-      if (entry.head.length > body_done) {
-        pieces[used++] = {const_cast<std::byte*>(entry.body) + body_done, entry.head.length - body_done};
-      }
+      used += vectors_of(entry, done, std::span(vectors).subspan(used)).size();
       bytes += entry.bytes() - done;
     }
-    const ssize_t sent = channel.send(std::span(pieces).first(used));
+    const ssize_t sent = channel.send(std::span(vectors).first(used));
     if (sent < 0) {
       if (errno == EINTR) continue;
       return errno == EAGAIN ? Sent::kBlocked : Sent::kFailed;
@@ -234,6 +273,14 @@ FrameWriter::Sent FrameWriter::flush(Channel& channel) {
     if (static_cast<size_t>(sent) < bytes) return Sent::kBlocked;
   }
   return Sent::kAll;
+}
+
+FrameWriter::Sent FrameWriter::flush(Channel& channel) {
+  const Sent sent = channel.is_plain() ? send_all(channel) : send_all_tls(channel);
+  const int error = errno;
+  end_pieces();
+  errno = error;
+  return sent;
 }
 
 Status send_control(Channel& channel, std::span<const std::byte> frame, const Region* region) {

@@ -1,12 +1,13 @@
 // What crosses a TCP connection: frames, each a head and a body. README.md in this folder has the format.
 //
-//   FrameWriter   frames that wait for the socket: their heads, and where their bodies are. flush() sends them.
+//   FrameWriter   frames that wait for the socket: their heads, and where their bodies, or pieces of these, are. flush()
+//                 sends them.
 //   FrameReader   bytes from the socket → whole frames in the memory that a FrameSink names. Incremental: a frame may
 //                 come in any number of pieces, and pieces may hold any number of frames.
 //
 // A body goes from the socket to its place with at most one copy, and its first word is published last: another thread
-// that sees the word sees the body. Thread: one at a time. Neither allocates after it was set up. The peer's bytes are
-// checked here (heads) and by the sink (places); nothing else is assumed of them.
+// that sees the word sees the body. Thread: one at a time. Neither allocates after it was set up, but for a writer's first
+// pieces. The peer's bytes are checked here (heads) and by the sink (places); nothing else is assumed of them.
 #pragma once
 
 #include <array>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "base/status.h"
 #include "transport/tcp/channel.h"
@@ -115,6 +117,9 @@ class FrameWriter {
   void set_capacity(size_t frames) { entries_.resize(frames); }
   // The body stays where it is until the frame is sent. False: too many wait.
   bool add(const FrameHead& head, const std::byte* body);
+  // The same of a body that lacks the bytes of `pieces`; these stay until the next flush() returns, and what the socket
+  // has not taken by then is copied into the body.
+  bool add(const FrameHead& head, std::byte* body, std::span<const Piece> pieces);
   bool is_empty() const { return count_ == 0; }
 
   enum class Sent : uint8_t { kAll, kBlocked, kFailed };
@@ -123,17 +128,30 @@ class FrameWriter {
 
  private:
   static constexpr size_t kFramesAtOnce = 64;
+  static constexpr size_t kMostPieces = 128;  // of all frames that wait; beyond that they are copied
+  static constexpr size_t kMostVectors = 2 + 2 * kMostPieces;  // in one system call
   struct Entry {
     FrameHead head;
     const std::byte* body = nullptr;
+    std::byte* lacking = nullptr;  // the body again, if it lacks pieces_[first_piece …]
+    uint32_t first_piece = 0;
+    uint32_t piece_count = 0;
     size_t bytes() const { return sizeof head + head.length; }
+    size_t most_vectors() const { return 2 + 2 * size_t{piece_count}; }
   };
   Entry& at(size_t index) { return entries_[(first_ + index) % entries_.size()]; }
+  std::span<const Piece> pieces_of(const Entry& entry) const {
+    return std::span(pieces_).subspan(entry.first_piece, entry.piece_count);
+  }
+  std::span<const iovec> vectors_of(Entry& entry, size_t done, std::span<iovec> into) const;
   void drop(size_t bytes);
-  Sent flush_tls(Channel& channel);
+  Sent send_all(Channel& channel);
+  Sent send_all_tls(Channel& channel);
   size_t gather(std::span<std::byte> into);
+  void end_pieces();
 
   std::vector<Entry> entries_;  // a ring
+  std::vector<Piece> pieces_;
   size_t first_ = 0;
   size_t count_ = 0;
   size_t sent_ = 0;  // bytes of the first entry

@@ -36,7 +36,7 @@ class TcpServerEndpoint final : public ServerEndpoint, private FrameSink {
  public:
   TcpServerEndpoint(UniqueFd socket, const sockaddr_storage& from, const TlsOffer& tls, Doorkeeper* doorkeeper)
       : peer_group_(host_of(from)), peer_(name_of(from)), tls_(tls), doorkeeper_(doorkeeper) {
-    limits_ = {.is_ordered = true, .ring_is_wakeup = true, .results_are_pushed = true, .transport = "tcp"};
+    limits_ = {.is_ordered = true, .ring_is_wakeup = true, .results_are_pushed = true, .sends_pieces = true, .transport = "tcp"};
     channel_.open(std::move(socket));
     set_options(channel_.fd());
   }
@@ -63,12 +63,13 @@ class TcpServerEndpoint final : public ServerEndpoint, private FrameSink {
   const std::byte* request_memory() const override { return requests_.data(); }
   std::byte* response_memory() override { return responses_.data(); }
 
-  void deliver(uint32_t lane, size_t offset, size_t length) override {
+  void deliver(uint32_t lane, size_t offset, size_t length) override { deliver_pieces(lane, offset, length, {}); }
+  void deliver_pieces(uint32_t lane, size_t offset, size_t length, std::span<const Piece> pieces) override {
     const FrameHead head{.kind = FrameKind::kResponse,
                          .lane = static_cast<uint16_t>(lane),
                          .offset = static_cast<uint32_t>(offset),
                          .length = static_cast<uint32_t>(length)};
-    if (!writer_.add(head, responses_.data() + offset)) {
+    if (!writer_.add(head, responses_.data() + offset, pieces)) {
       break_off("the peer sent more requests than it has slots, and takes no responses");
     }
   }
