@@ -298,8 +298,8 @@ op::Result Store::extend_large(const op::Op& op, Slot old, Upload* upload) {
   const size_t extents = (items_.item(old).has(kLarge) ? large_head(items_.item(old)).extents : 2) +
                          (upload != nullptr && added > kPageSize ? upload->extents() : added / kChunkSize) + 3;
   if (extents > kMaxExtents) return answer(ResultCode::kNotStored);
-  const bool takes_over =
-      items_.item(old).has(kLarge) && (!items_.item(old).has(kPinned) || value_length(items_.item(old)) > Pin::kMostCopied);
+  const bool takes_over = items_.item(old).has(kLarge) &&
+                          (!items_.item(old).has(kPinned) || value_length(items_.item(old)) > Pin::kMostCopied);
   Pieces pieces(items_.pages);
   // Choose pages or chunks for a prepended part by its own length, not by the length of the whole value.
   const bool appends = op.mode == SetMode::kAppend;

@@ -162,7 +162,8 @@ ssize_t ServedSocket::recv(char* to, size_t room, int flags) {
   // As over a network, no answer is there yet when the request has just been sent: a program that waits for none (libmemcached
   // with a poll timeout of 0) gets none.
   const bool has_just_sent = std::exchange(has_just_sent_, false);
-  if (has_just_sent && state_ == State::kSlots && engine_->output().empty() && engine_->is_awaited() && !is_blocking(flags)) {
+  if (has_just_sent && state_ == State::kSlots && engine_->output().empty() && engine_->is_awaited() &&
+      !is_blocking(flags)) {
     errno = EAGAIN;
     return -1;
   }

@@ -92,9 +92,9 @@ class ServedSocket {
   bool is_last_packet_ = false;
   bool has_just_sent_ = false;               // and not received since
   std::atomic<bool> is_nonblocking_{false};  // the descriptor
-  uint64_t went_aside_ = 0;       // commands
-  int is_to_be_shut_ = kNotShut;  // as shutdown() is asked
-  bool is_shut_ = false;          // nothing may be sent any more
+  uint64_t went_aside_ = 0;                  // commands
+  int is_to_be_shut_ = kNotShut;             // as shutdown() is asked
+  bool is_shut_ = false;                     // nothing may be sent any more
   // Threads that wait in the kernel for the connection, not for the engine: they began when no answer was awaited. A result by slots
   // would not wake them, so while there is one the next command goes over the connection.
   uint32_t bare_waiters_ = 0;

@@ -400,7 +400,9 @@ TEST_SUITE("chunks and pins") {
       kept.push_back(result.value);
       kept.insert(kept.end(), result.further.begin(), result.further.end());
     };
-    SUBCASE("by a get") { read(make(OpCode::kGet, "key")); }
+    SUBCASE("by a get") {
+      read(make(OpCode::kGet, "key"));
+    }
     SUBCASE("by chunks of a pinned version, whose pin ends before") {
       Op get = make(OpCode::kGet, "key");
       get.options = kPin;

@@ -80,8 +80,7 @@ struct Fixture : DeliveryRelay {
                           .seal = {.nonce = kNonce},
                           .knows_deliver = true});
   }
-  void relay(const LaneBinding& lane, size_t offset, size_t length,
-             std::span<const transport::Piece> pieces) override {
+  void relay(const LaneBinding& lane, size_t offset, size_t length, std::span<const transport::Piece> pieces) override {
     relayed.push_back(lane.session_id);
     relays.push_back({lane.lane, offset, length});
     relayed_pieces.emplace_back(pieces.begin(), pieces.end());
@@ -243,10 +242,8 @@ struct Pushed : Fixture {
   explicit Pushed(bool checks_heads_only = true) : heads_only(checks_heads_only) {
     may_send_pieces = true;
     far.push_results();
-    poller.attach({.session_id = 1,
-                   .endpoint = &far,
-                   .layout = kLong,
-                   .seal = {.nonce = kNonce, .heads_only = heads_only}});
+    poller.attach(
+        {.session_id = 1, .endpoint = &far, .layout = kLong, .seal = {.nonce = kNonce, .heads_only = heads_only}});
     std::memset(far.responses.data(), 0xee, kLong.response_bytes());
   }
   void ask(uint64_t seq, const std::vector<op::Op>& ops) {
@@ -306,10 +303,18 @@ TEST_CASE("a long value is sent from where the handler keeps it, between what is
 TEST_CASE("a value is in the slot if it is short, may change, or is checked, or if the lane's results go another way") {
   std::string_view key = "long";
   bool heads_only = true, keeps = true, may_send_pieces = true;
-  SUBCASE("short") { key = "short"; }
-  SUBCASE("may change") { keeps = false; }
-  SUBCASE("checked") { heads_only = false; }
-  SUBCASE("another way") { may_send_pieces = false; }
+  SUBCASE("short") {
+    key = "short";
+  }
+  SUBCASE("may change") {
+    keeps = false;
+  }
+  SUBCASE("checked") {
+    heads_only = false;
+  }
+  SUBCASE("another way") {
+    may_send_pieces = false;
+  }
   Pushed f(heads_only);
   f.handler.values = {{"long", long_value('a')}, {"short", std::string(SlotPoller::kLeastKept - 1, 's')}};
   f.handler.keeps = keeps;

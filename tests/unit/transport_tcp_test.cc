@@ -235,7 +235,8 @@ TEST_SUITE("requests and responses over TCP") {
     skip_grant(raw);
     const std::string letters = "abcdefghijklmnopqrstuvwxyz";
     std::vector<Piece> pieces;
-    for (size_t at = 24; at + 2 < 1024; at += 24) pieces.push_back({at, std::string_view(letters).substr(at / 8 % 25, 2)});
+    for (size_t at = 24; at + 2 < 1024; at += 24)
+      pieces.push_back({at, std::string_view(letters).substr(at / 8 % 25, 2)});
     std::memset(raw.endpoint->response_memory(), '-', kShape.response_bytes);
     const size_t slots = kShape.response_bytes / kShape.reply_bytes;
     for (size_t slot = 0; slot < slots; ++slot) {

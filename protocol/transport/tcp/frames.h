@@ -128,7 +128,7 @@ class FrameWriter {
 
  private:
   static constexpr size_t kFramesAtOnce = 64;
-  static constexpr size_t kMostPieces = 128;  // of all frames that wait; beyond that they are copied
+  static constexpr size_t kMostPieces = 128;                   // of all frames that wait; beyond that they are copied
   static constexpr size_t kMostVectors = 2 + 2 * kMostPieces;  // in one system call
   struct Entry {
     FrameHead head;

@@ -36,7 +36,11 @@ class TcpServerEndpoint final : public ServerEndpoint, private FrameSink {
  public:
   TcpServerEndpoint(UniqueFd socket, const sockaddr_storage& from, const TlsOffer& tls, Doorkeeper* doorkeeper)
       : peer_group_(host_of(from)), peer_(name_of(from)), tls_(tls), doorkeeper_(doorkeeper) {
-    limits_ = {.is_ordered = true, .ring_is_wakeup = true, .results_are_pushed = true, .sends_pieces = true, .transport = "tcp"};
+    limits_ = {.is_ordered = true,
+               .ring_is_wakeup = true,
+               .results_are_pushed = true,
+               .sends_pieces = true,
+               .transport = "tcp"};
     channel_.open(std::move(socket));
     set_options(channel_.fd());
   }

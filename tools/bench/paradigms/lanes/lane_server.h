@@ -34,7 +34,8 @@ class LaneServer final : public ServerNode, private rpc::OpHandler, private rpc:
   void locate() override {}
   op::Result execute(size_t index) override;
   void lane_dropped(rpc::LaneId) override {}
-  void relay(const rpc::LaneBinding&, size_t, size_t, std::span<const transport::Piece>) override {}  // every end is this core's own
+  void relay(const rpc::LaneBinding&, size_t, size_t, std::span<const transport::Piece>) override {
+  }  // every end is this core's own
 
   const Plan& plan_;
   NodeId self_;
