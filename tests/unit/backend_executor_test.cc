@@ -417,7 +417,8 @@ TEST_SUITE("chunks and pins") {
       const uint64_t version = partition.run(make(OpCode::kGet, "key")).version;
       read(chunk(version, 0, 100'000, false));
     }
-    Op append = make(OpCode::kSet, "key", std::string(10'000, 'x'));
+    const std::string more(10'000, 'x');
+    Op append = make(OpCode::kSet, "key", more);
     append.mode = SetMode::kAppend;
     partition.run(append);
     partition.run(make(OpCode::kSet, "key", std::string(100'000, 'y')));
