@@ -343,7 +343,8 @@ Result Executor::chunk(const Op& op, size_t index) {
   return at->pin.chunk(op.offset, op.length);
 }
 
-// A pin of the version that a get or a chunk has just been answered with; none, if that is not to be had.
+// Pins the version that a get or a chunk has just been answered with. None: the store has no room for a pin, or no longer
+// has that version.
 store::Store::Pin Executor::pin_of(const Op& op, rpc::LaneId lane, uint64_t version) {
   if (op.code == OpCode::kChunk && (op.options & op::kPin) != 0) {
     const auto& pins = lane_state(lane).pins;

@@ -77,7 +77,7 @@ class Executor final : public rpc::OpHandler {
   void locate() override;
   op::Result execute(size_t index) override;
   bool keep(size_t index, const op::Result& result) override;
-  // What was kept is sent, or copied.
+  // Ends the pins of keep(): the bytes are sent, or copied.
   void let_go() { kept_.clear(); }
   void lane_attached(rpc::LaneId lane, const rpc::LaneBinding& binding) override;
   void lane_dropped(rpc::LaneId lane) override;

@@ -304,8 +304,8 @@ class Store::Pin {
   // Answers a kChunk op of this version, even if the key has another value by now. kChanged: something was appended to
   // a value of more than 1 MiB.
   op::Result chunk(uint32_t offset, uint32_t length) const;
-  // Whether the bytes of its value stay where chunk() and the get have said that they are, until this pin ends. Of
-  // longer values an append takes them.
+  // Whether the value's bytes stay unchanged, in the same place, until this pin ends. An append to a longer value takes
+  // them over into the new version.
   bool keeps_bytes() const { return length_ <= kMostCopied; }
   // Another one of the same version.
   Pin share() const;

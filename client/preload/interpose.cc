@@ -182,7 +182,7 @@ class Poll {
   bool awaits_ = false;  // answers, of an engine
 };
 
-// What most calls are: a wait for one answer, which is about to come. Without a system call.
+// The most frequent call waits for one answer that comes within microseconds: no system call is needed for it.
 bool comes_soon(pollfd& only, int timeout_ms) {
   if (only.events != POLLIN || timeout_ms == 0) return false;
   const std::shared_ptr<ServedSocket> served = sockets().find(only.fd);

@@ -16,7 +16,7 @@ namespace egret::preload {
 
 namespace {
 
-constexpr uint64_t kLookNs = 50'000;  // whoever waits for a result looks for it so long before the thread sleeps
+constexpr uint64_t kLookNs = 50'000;  // a thread that waits for a result polls its slot this long before it sleeps
 constexpr uint64_t kForEverNs = UINT64_MAX / 2;
 constexpr int kPatienceMs = 5'000;  // with a proxy that takes or answers nothing
 // Bytes held for one socket. With more, a send that may not block is told EAGAIN.

@@ -42,7 +42,7 @@ class ServedSocket {
   // What there is of `events` now, of POLLIN, POLLOUT, POLLERR, POLLHUP. ready(): without looking for more.
   short look(short events);
   short ready(short events);
-  // Looks for a while: whether an answer that the program waits for has come.
+  // Polls for up to 50 us, without a system call: whether an answer that the program waits for has come.
   bool comes_soon();
   // What to wait for: `own` (its fd may be negative) and the connection. False: something has come meanwhile. Each is followed by
   // disarm(), when the wait is over; `woken`: own became readable.
@@ -53,7 +53,7 @@ class ServedSocket {
   bool let_go();
   // As shutdown().
   int shutdown(int how);
-  // Whether it blocks may have been changed.
+  // Reads the descriptor's O_NONBLOCK again: the program may have changed it.
   void note_flags();
   // It is about to be closed: what was sent is done before, if it does not take too long.
   void finish();
@@ -90,11 +90,11 @@ class ServedSocket {
   std::string seen_;        // of the answer to a command that went aside: its last line, or packet's head
   uint64_t body_left_ = 0;  // binary: of the packet
   bool is_last_packet_ = false;
-  bool has_just_sent_ = false;               // and not received since
-  std::atomic<bool> is_nonblocking_{false};  // the descriptor
+  bool has_just_sent_ = false;               // nothing was received since the last send()
+  std::atomic<bool> is_nonblocking_{false};  // O_NONBLOCK, as note_flags() last read it
   uint64_t went_aside_ = 0;                  // commands
   int is_to_be_shut_ = kNotShut;             // as shutdown() is asked
-  bool is_shut_ = false;                     // nothing may be sent any more
+  bool is_shut_ = false;                     // for sending: shutdown() was called
   // Threads that wait in the kernel for the connection, not for the engine: they began when no answer was awaited. A result by slots
   // would not wake them, so while there is one the next command goes over the connection.
   uint32_t bare_waiters_ = 0;

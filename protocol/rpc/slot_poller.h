@@ -65,7 +65,8 @@ class OpHandler {
   // `lanes[i]` is the lane that `ops[i]` came by. The spans stay valid until the last execute() of the batch.
   virtual void prepare(std::span<op::Op> ops, std::span<const LaneId> lanes) = 0;
   virtual void locate() = 0;
-  // In order, once for each op. The result's value is copied into the slot before the next call, or kept.
+  // In order, once for each op. The result's value is copied into the slot before the next call, unless
+  // keep() is called for it.
   virtual op::Result execute(size_t index) = 0;
   // Of the op that was executed last: whether its value stays as it is where the result says that it is, until what
   // relay() hears of is sent. False: it is to be copied now.
@@ -156,7 +157,8 @@ class SlotPoller {
   // What a lane may use of one round before the others have their turn; as much as the ops of the messages that one
   // round takes of a lane, if all of them are small gets (about 0.1 ms).
   static constexpr uint32_t kLaneWork = 1024;
-  // Where they may be, as many bytes of a value are not copied into the slot, but sent from where the handler has them.
+  // A value of at least so many bytes is sent from the handler's memory instead of being copied into the slot, where the
+  // transport can do that. A pin has a fixed cost, a copy one by the byte; where they are equal was not measured.
   static constexpr size_t kLeastKept = 16384;
 
   SlotPoller(const PollerOptions& options, const base::Clock& clock, OpHandler& handler, DeliveryRelay& relay);

@@ -98,7 +98,7 @@ struct Limits {
   // of a delivery are in response_image(). data_fd() is a socket: poll() looks at it only after ready(). A lane is rung
   // by its requests themselves.
   bool results_are_pushed = false;
-  bool sends_pieces = false;            // server: deliver_pieces() sends bytes from where they are
+  bool sends_pieces = false;            // server: deliver_pieces() sends without a copy
   bool needs_keep_alive = false;        // a peer that dies says nothing by itself: call keep_alive() every kKeepAliveNs
   std::string_view transport{};         // server: its name, one of transport_names()
   SameProcess* same_process = nullptr;  // server: its client is a thread of this process
@@ -108,7 +108,7 @@ inline constexpr uint64_t kKeepAliveNs = 500'000'000;
 
 // Bytes of a response that lie elsewhere than in its slot.
 struct Piece {
-  size_t offset = 0;  // where they belong, from the beginning of the slot
+  size_t offset = 0;  // of their place in the response, in bytes from the beginning of its slot
   std::string_view bytes{};
 };
 inline void copy_pieces(std::byte* slot, std::span<const Piece> pieces) {

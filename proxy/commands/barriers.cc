@@ -113,8 +113,8 @@ Outcome Barriers::detail(AdminCommands& admin) {
   return report(word == "dump" ? memcache::kEnd : memcache::kOk);
 }
 
-// An item of class 1 is in a class of our own, too (Dump). Who asks for all classes in turn, as libmemcached does, is
-// told of it once.
+// Class 1 lists small items that are listed in Egret's own size classes, too (Dump). A client that asks for all classes
+// in turn, as libmemcached's memcached_dump() does, must not get an item twice.
 Outcome Barriers::cachedump(AdminCommands& admin) {
   if (client_.parser.is_binary()) return report(memcache::kEnd);
   auto request = memcache::parse_cachedump(client_.command.arguments[1], client_.command.arguments[2]);

@@ -41,7 +41,7 @@ class Barriers final : private pool::FanOutOwner {
   memcache::StatsTopic topic_ = memcache::StatsTopic::kGeneral;  // of the present fan-out
   uint64_t asked_ns_ = 0;                                        // when the present fan-out began
   op::AdminVerb verb_ = op::AdminVerb::kMemoryLimit;             // of the present fan-out
-  size_t last_listed_ = 0;                                       // by cachedumps of one class after the other from 1 on
+  size_t last_listed_ = 0;  // class of the last cachedump, if all from 1 on came in turn; else 0
 };
 
 }  // namespace egret::proxy

@@ -120,7 +120,7 @@ struct Fixture : DeliveryRelay {
   SlotPoller poller;
   std::vector<uint64_t> relayed;
   std::vector<FakeServerEndpoint::Delivery> relays;
-  std::vector<std::vector<transport::Piece>> relayed_pieces;  // of each of these
+  std::vector<std::vector<transport::Piece>> relayed_pieces;  // one entry for each of relays
   bool may_send_pieces = false;
 };
 

@@ -183,7 +183,7 @@ bool FrameWriter::add(const FrameHead& head, std::byte* body, std::span<const Pi
   return true;
 }
 
-// Whoever lent them may change them from now on.
+// Copies the pieces of frames that still wait, since their owner may change them after flush().
 void FrameWriter::end_pieces() {
   if (pieces_.empty()) return;
   for (size_t i = 0; i < count_; ++i) {

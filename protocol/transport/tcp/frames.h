@@ -1,7 +1,7 @@
 // What crosses a TCP connection: frames, each a head and a body. README.md in this folder has the format.
 //
-//   FrameWriter   frames that wait for the socket: their heads, and where their bodies, or pieces of these, are. flush()
-//                 sends them.
+//   FrameWriter   frames that wait for the socket: their heads, and pointers to their bodies or to pieces of bodies.
+//                 flush() sends them all.
 //   FrameReader   bytes from the socket → whole frames in the memory that a FrameSink names. Incremental: a frame may
 //                 come in any number of pieces, and pieces may hold any number of frames.
 //
@@ -128,7 +128,7 @@ class FrameWriter {
 
  private:
   static constexpr size_t kFramesAtOnce = 64;
-  static constexpr size_t kMostPieces = 128;                   // of all frames that wait; beyond that they are copied
+  static constexpr size_t kMostPieces = 128;  // noted for all waiting frames together; further ones are copied
   static constexpr size_t kMostVectors = 2 + 2 * kMostPieces;  // in one system call
   struct Entry {
     FrameHead head;
