@@ -157,6 +157,13 @@ bool Pool::is_leaving(const ClientSession& session) const {
   return seats_[index_of(session)].state == State::kLeaving;
 }
 
+bool Pool::is_joining(const ClientSession& session) const {
+  for (size_t i = membership_->all().size(); i < sessions_.size(); ++i) {
+    if (sessions_[i].get() == &session) return seats_[i].state == State::kJoining;
+  }
+  return false;
+}
+
 bool Pool::has_work(ClientSession& session) {
   return session.lanes().outstanding() > 0 || session.lanes().has_open() || !session.credit().empty() ||
          SessionRef::is_held(session);

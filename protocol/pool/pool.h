@@ -104,8 +104,10 @@ class Pool {
   // The member that a session is with, or was until it left.
   const Membership::Entry& member_of(const rpc::ClientSession& session) const;
   bool is_leaving(const rpc::ClientSession& session) const;
+  // Keys will go to it, and do not yet.
+  bool is_joining(const rpc::ClientSession& session) const;
   bool is_anybody_leaving() const { return leaving_ > 0 || !closed_.empty(); }
-  // Closes sessions with members that have left, once nothing is under way and nobody relays by them (SessionAnchor), and
+  // Closes sessions with members that have left, once nothing is under way and nobody anchors them (SessionAnchor), and
   // destroys those that nobody holds, which it returns: to be forgotten. Not within a call of one of them.
   std::vector<const rpc::ClientSession*> let_leave(uint64_t now_ns);
 

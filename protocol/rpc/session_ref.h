@@ -38,8 +38,9 @@ class SessionRef {
   ClientSession* session_ = nullptr;
 };
 
-// Of whoever passes others' ops on by the session (relay/): keeps the object, and the session with a member that left. Unlike
-// a SessionRef it does not mean that something is under way, for which a member that returns would have to wait.
+// Of whoever passes others' ops on by the session (relay/), or may ask the member for values later (pool/warm): keeps the
+// object, and the session with a member that left. Unlike a SessionRef it does not mean that something is under way, for
+// which a member that returns would have to wait.
 class SessionAnchor {
  public:
   explicit SessionAnchor(ClientSession& session) : session_(session) { ++session_.anchors_; }

@@ -365,3 +365,38 @@ TEST_CASE("a member that has left is asked as long as the phase is, and then let
   pool.router.let_leave(pool.clock.now_ns());
   CHECK_FALSE(pool.router.is_anybody_leaving());
 }
+
+// A later list has the member again, before the change that leaves it out is over: it keeps its session.
+TEST_CASE("a member that is back before its values were all pulled waits only for what is under way, and is not asked") {
+  PlayedPool pool({"old", "gone"});
+  const std::shared_ptr<const Membership> before = std::make_shared<const Membership>(pool.router.membership());
+  const std::string key = key_that_moves(pool, "gone");
+  PullCounters counters;
+  Budget memory;
+  uint32_t next_upload = 1;
+  Pulls pulls(pool.router, pool.clock, counters, memory, next_upload);
+  pool.apply({"old"});
+  pulls.keep(before);
+  const auto answer = [](const std::string&, const Op& op) {
+    Result result = rpc::result_of(op.code == OpCode::kGet   ? ResultCode::kHit
+                                   : op.code == OpCode::kSet ? ResultCode::kStored
+                                                             : ResultCode::kOk);
+    result.ttl = -1;
+    return result;
+  };
+  pool.serve(answer);
+  pulls.open();
+  Told told;
+  REQUIRE(pulls.pull(key, pool.router.route(key), &told, false));
+  CHECK(pool.router.prepare(*before).empty());
+  CHECK_FALSE(pool.router.is_ready_for(*before));
+  Told later;
+  CHECK_FALSE(pulls.pull(key + "-", pool.router.route(key + "-"), &later, false));
+  pool.serve(answer);
+  CHECK(told.there);
+  CHECK(pool.router.is_ready_for(*before));
+  rpc::ClientSession& back = pool.session("gone");
+  pool.router.apply(before, pool.clock.now_ns());
+  CHECK(back.is_open());
+  CHECK(&pool.session("gone") == &back);
+}

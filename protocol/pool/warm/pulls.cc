@@ -32,8 +32,10 @@ void Pulls::keep(std::shared_ptr<const Membership> before) {
   std::vector<ClientSession*> asked;
   for (const Membership::Entry& entry : before_->members()) {
     const auto at = sessions.find(entry.stats.get());
-    members_before_.push_back({at != sessions.end() ? rpc::SessionRef(*at->second) : rpc::SessionRef()});
-    if (at != sessions.end()) asked.push_back(at->second);
+    members_before_.emplace_back();
+    if (at == sessions.end()) continue;
+    members_before_.back().session = std::make_unique<rpc::SessionAnchor>(*at->second);
+    asked.push_back(at->second);
   }
   for (const auto& session : pool_.serving()) present_[session.get()] = session->lanes().generation();
   fence_.start(asked);
@@ -59,16 +61,17 @@ void Pulls::close() {
 // The member that owned the key before, if that was another one and it can be asked.
 Pulls::Before* Pulls::source_of(std::string_view key, const Route& to) {
   Before& source = members_before_[before_->owner_of(key)];
-  if (is_absent(source)) return nullptr;
-  if (!source.session || source.session.get() == to.session || !source.session->is_open()) return nullptr;
+  if (source.session == nullptr) return nullptr;
+  const ClientSession& session = **source.session;
+  if (&session == to.session || !session.is_open() || pool_.is_joining(session) || is_absent(session)) return nullptr;
   return source.rests_until_ns > clock_.now_ns() ? nullptr : &source;
 }
 
 // What stands in for it may have newer values.
-bool Pulls::is_absent(const Before& before) const {
+bool Pulls::is_absent(const ClientSession& before) const {
   if (pool_.aside_of(0) == nullptr) return false;
   const auto serving = pool_.serving();
-  const auto at = std::ranges::find(serving, before.session.get(), &std::unique_ptr<ClientSession>::get);
+  const auto at = std::ranges::find(serving, &before, &std::unique_ptr<ClientSession>::get);
   return at != serving.end() && pool_.is_absent(static_cast<size_t>(at - serving.begin()));
 }
 
@@ -91,7 +94,7 @@ bool Pulls::pull(std::string_view key, const Route& to, PullWaiter* waiter, bool
     counters_.skipped.add();
     return false;
   }
-  Pull& made = *pulls_.emplace(key, std::make_unique<Pull>(*this, key, *source->session, to)).first->second;
+  Pull& made = *pulls_.emplace(key, std::make_unique<Pull>(*this, key, **source->session, to)).first->second;
   made.add(waiter);
   if (queue.under_way >= kMostAtOnce) {
     queue.waiting.push_back(&made);
@@ -108,13 +111,13 @@ void Pulls::stop_waiting(PullWaiter* waiter) {
 
 void Pulls::rest(const ClientSession& from) {
   for (Before& before : members_before_) {
-    if (before.session.get() == &from) before.rests_until_ns = clock_.now_ns() + kRestNs;
+    if (before.is_with(from)) before.rests_until_ns = clock_.now_ns() + kRestNs;
   }
 }
 
 bool Pulls::is_resting(const ClientSession& from) const {
   return std::ranges::any_of(members_before_, [&](const Before& before) {
-    return before.session.get() == &from && before.rests_until_ns > clock_.now_ns();
+    return before.is_with(from) && before.rests_until_ns > clock_.now_ns();
   });
 }
 

@@ -7,7 +7,8 @@
 // wait, at most kMostWaiting. Two pulls of one key are one.
 // A member to which the session was made anew since keep() gets no fills: it may have been restarted, and have forgotten
 // which keys were deleted since the phase began.
-// Thread: the worker's. The sessions with members before that have left are held until close().
+// A member before that has left and is about to join again is not asked: it joins when nothing is under way with it.
+// Thread: the worker's. The sessions with members before that have left are anchored until close().
 #pragma once
 
 #include <cstdint>
@@ -82,8 +83,10 @@ class Pulls {
   friend class Pull;
 
   struct Before {
-    rpc::SessionRef session;  // with the member
+    std::unique_ptr<rpc::SessionAnchor> session;  // with the member; null: there was none
     uint64_t rests_until_ns = 0;
+
+    bool is_with(const rpc::ClientSession& other) const { return session != nullptr && &**session == &other; }
   };
   // The pulls to one member.
   struct Queue {
@@ -92,7 +95,7 @@ class Pulls {
   };
 
   Before* source_of(std::string_view key, const Route& to);
-  bool is_absent(const Before& before) const;
+  bool is_absent(const rpc::ClientSession& before) const;
   bool may_fill(const Route& to) const;
   void rest(const rpc::ClientSession& from);
   bool is_resting(const rpc::ClientSession& from) const;
