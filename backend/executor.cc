@@ -160,9 +160,11 @@ Executor::Executor(const ExecutorOptions& options, const base::Clock& clock, std
   kept_.reserve(kMaxKept);
 }
 
-// Handles into the store end before it does.
+// Handles into the store end before it does. Whoever has borrowed of it is gone.
 Executor::~Executor() {
   let_go();
+  loans_.take_back();
+  EGRET_CHECK(loans_.bytes() == 0);
   lanes_.clear();
 }
 
@@ -171,6 +173,7 @@ Executor::~Executor() {
 void Executor::begin_round() {
   now_ns_ = clock_.now_ns();
   store_->begin_pass(now_ns_);
+  loans_.take_back();
   if (now_ns_ >= next_overdue_ns_) drop_overdue();
 }
 
@@ -307,6 +310,7 @@ void Executor::lane_attached(rpc::LaneId lane, const rpc::LaneBinding& binding) 
 }
 
 void Executor::lane_dropped(rpc::LaneId lane) {
+  loans_.revoke(lane);
   if (lane < lanes_.size()) lanes_[lane].reset();
   if (lane >= access_.size()) return;
   const Access gone = std::exchange(access_[lane], {});
@@ -363,6 +367,17 @@ bool Executor::keep(size_t index, const Result& result) {
   if (!pin || !pin.keeps_bytes()) return false;
   kept_.push_back(std::move(pin));
   return true;
+}
+
+op::LoanName Executor::lend(size_t index, const Result& result) {
+  const Op& op = ops_[index];
+  if (op.code != OpCode::kGet || result.code != ResultCode::kHit || result.value.empty()) return {};
+  const uint64_t most = store_->memory().limit / kLentShare;
+  if (loans_.bytes() + result.total_length > most) loans_.take_back();
+  if (loans_.bytes() + result.total_length > most) return {};
+  auto pin = pin_of(op, op_lanes_[index], result.version);
+  if (!pin || !pin.keeps_bytes()) return {};
+  return loans_.lend(std::move(pin), op_lanes_[index]);
 }
 
 Executor::Upload* Executor::find_upload(LaneState& lane, const Op& op) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/loans.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "changes/changed_keys.h"
@@ -77,6 +78,7 @@ class Executor final : public rpc::OpHandler {
   void locate() override;
   op::Result execute(size_t index) override;
   bool keep(size_t index, const op::Result& result) override;
+  op::LoanName lend(size_t index, const op::Result& result) override;
   // Ends the pins of keep(): the bytes are sent, or copied.
   void let_go() { kept_.clear(); }
   void lane_attached(rpc::LaneId lane, const rpc::LaneBinding& binding) override;
@@ -109,6 +111,9 @@ class Executor final : public rpc::OpHandler {
   static constexpr size_t kMaxPinsPerLane = 64;      // the oldest makes room
   static constexpr size_t kMaxKept = 64;             // beyond that, values are copied into slots
   static constexpr size_t kMaxUploadsPerLane = 64;
+  // Of the memory limit, what clients of this process may have been lent: half of what all pins may hold. Beyond that,
+  // values are copied into slots, so that clients that do not read only cost others that copy.
+  static constexpr uint64_t kLentShare = 16;
   static constexpr size_t kMaxComplaint = 200;  // bytes: fits the smallest slot with room to spare
 
  private:
@@ -169,6 +174,7 @@ class Executor final : public rpc::OpHandler {
   uint64_t memory_ = 0;  // see memory()
   std::vector<std::unique_ptr<LaneState>> lanes_;
   std::vector<store::Store::Pin> kept_;  // versions whose bytes are about to be sent
+  Loans loans_;
   struct Access {
     op::Rights rights = 0;
     op::ResultCode refusal = op::ResultCode::kForbidden;

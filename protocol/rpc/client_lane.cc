@@ -319,7 +319,8 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   if (seq <= pushed_) counters_.replies.add();
   const bool abandoned = done.state == State::kAbandoned;
   const uint32_t value_slot = static_cast<uint32_t>(seq % layout_.window) + 1;
-  wire::ResultReader results(head.body, head.length, is_relayed_);
+  wire::ResultReader results(head.body, head.length,
+                             {.is_relayed = is_relayed_, .takes_loans = endpoint_.limits().lends_values});
   Result result;
   for (uint32_t i = 0; i < count; ++i) {
     const bool is_last = i + 1 == count;
@@ -328,6 +329,10 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
       std::copy(done.waiters + i, done.waiters + count, done.waiters);
       done.op_count = static_cast<uint16_t>(count - i);
       return false;
+    }
+    if (const op::LoanName* const lent = results.loan(); lent != nullptr) [[unlikely]] {
+      hand_out(*lent, result, abandoned ? nullptr : done.waiters[i]);
+      continue;
     }
     if (abandoned) continue;
     result.value_slot = value_slot;
@@ -342,6 +347,20 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   // Responses are published in order: the next one, if a fetch of it found nothing, may be there by now.
   if (outstanding() > 0 && slot(oldest_).refetches > 0) slot(oldest_).fetch_ns = now_ns_;
   return true;
+}
+
+// A value that its store lends, to whoever waits for it: null: nobody does any more.
+void ClientLane::hand_out(const op::LoanName& lent, Result& result, Waiter* waiter) {
+  if (!op::Loan::take(lent)) {  // the backend has ended the session
+    result = Result{};
+    result.code = ResultCode::kSessionLost;
+    if (waiter != nullptr) waiter->on_result(result);
+    return;
+  }
+  result.loan = lent.loan;
+  result.value = lent.loan->pieces().front();
+  if (waiter != nullptr) waiter->on_result(result);
+  lent.loan->hand_out_is_over();
 }
 
 uint32_t ClientLane::hold(const Result& result) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "op/loan.h"
 #include "op/op.h"
 #include "rpc/active/active_lanes.h"
 #include "rpc/fetch_policy.h"
@@ -205,6 +206,7 @@ class ClientLane {
   bool on_pushed(uint64_t seq, std::span<const std::byte> bytes);
   bool take_arrived();
   bool finish(uint64_t seq, const std::byte* response);
+  static void hand_out(const op::LoanName& lent, op::Result& result, Waiter* waiter);
   void answer_all(Slot& slot, op::ResultCode code);
   void free_slots();
   FetchPolicy::Mode mode() const { return is_pushed_ ? FetchPolicy::Mode::kReply : policy_.mode(); }

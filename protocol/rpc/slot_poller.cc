@@ -412,12 +412,24 @@ void SlotPoller::execute_batch(size_t first) {
   }
 }
 
-// Returns the end of the result. A long value may be left out, and noted as pieces.
+// Returns the end of the result.
 inline std::byte* SlotPoller::write_result(Message& message, size_t index, const op::Op& op, const op::Result& result) {
   const size_t room = result_room(static_cast<size_t>(message.limit - message.end), message.reserved, op, result);
+  if (result.total_length >= kLeastKept) [[unlikely]]
+    return write_long_result(message, index, op, result, room);
+  return wire::encode_result(message.end, room, op, result);
+}
+
+// The value may be lent; or left out, and noted as pieces.
+std::byte* SlotPoller::write_long_result(Message& message, size_t index, const op::Op& op, const op::Result& result,
+                                         size_t room) {
   const LaneBinding& binding = lanes_[message.lane]->binding;
-  if (result.total_length < kLeastKept || !binding.seal.heads_only || !relay_->sends_pieces(binding) ||
-      message.piece_count + 1 + result.further.size() > kMaxPieces || !handler_->keep(index, result)) [[likely]] {
+  if (binding.endpoint->limits().lends_values && room >= wire::min_result_size(op) + sizeof(op::LoanName)) {
+    const op::LoanName lent = handler_->lend(index, result);
+    if (lent.loan != nullptr) return wire::encode_lent_result(message.end, room, op, result, lent);
+  }
+  if (!binding.seal.heads_only || !relay_->sends_pieces(binding) ||
+      message.piece_count + 1 + result.further.size() > kMaxPieces || !handler_->keep(index, result)) {
     return wire::encode_result(message.end, room, op, result);
   }
   size_t size = 0;

@@ -25,6 +25,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "op/loan.h"
 #include "op/op.h"
 #include "op/rights.h"
 #include "rpc/waiting/push_load.h"
@@ -71,6 +72,8 @@ class OpHandler {
   // Of the op that was executed last: whether its value stays as it is where the result says that it is, until what
   // relay() hears of is sent. False: it is to be copied now.
   virtual bool keep(size_t /*index*/, const op::Result& /*result*/) { return false; }
+  // Likewise, of a lane whose endpoint lends values: lends this one to its client. No loan: it is to be copied, or kept.
+  virtual op::LoanName lend(size_t /*index*/, const op::Result& /*result*/) { return {}; }
   // A lane is served from now on, and until lane_dropped().
   virtual void lane_attached(LaneId /*lane*/, const LaneBinding& /*binding*/) {}
   virtual void lane_dropped(LaneId lane) = 0;
@@ -250,6 +253,7 @@ class SlotPoller {
   std::span<op::Op> batch_from(size_t first);
   void execute_batch(size_t first);
   std::byte* write_result(Message& message, size_t index, const op::Op& op, const op::Result& result);
+  std::byte* write_long_result(Message& message, size_t index, const op::Op& op, const op::Result& result, size_t room);
   void put_off_rest();
   void put_off(const Message& message);
   Awake* find_awake(LaneId id);

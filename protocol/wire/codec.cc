@@ -325,7 +325,8 @@ enum ResultFields : uint8_t {
   kHasVersion = 4,
   kHasNumber = 8,
   kHasMeta = 16,
-  kAllFields = 31
+  kAllFields = 31,
+  kIsLent = 32,  // within one process: the value is a LoanName
 };
 // The codes on the wire of results that say that no answer came, from kFirstNoAnswer on; elsewhere from kSessionLost on.
 constexpr uint8_t kFirstNoAnswer = 17;
@@ -533,6 +534,16 @@ std::byte* encode_result_head(std::byte* to, size_t room, const Op& op, const Re
   return out.at();
 }
 
+std::byte* encode_lent_result(std::byte* to, size_t room, const Op& op, const Result& result,
+                              const op::LoanName& name) {
+  Result lent = result;
+  lent.value = {reinterpret_cast<const char*>(&name), sizeof name};
+  lent.further = {};
+  std::byte* const end = encode_result(to, room, op, lent);
+  to[offsetof(ResultHead, fields)] |= std::byte{kIsLent};
+  return end;
+}
+
 namespace {
 void get_result_fields(FieldReader& in, uint8_t fields, Result& result) {
   if (fields & kHasFlags) result.client_flags = in.get<uint32_t>();
@@ -549,6 +560,13 @@ void get_result_fields(FieldReader& in, uint8_t fields, Result& result) {
 }
 }  // namespace
 
+void ResultReader::read_loan(uint8_t fields, Result& result) {
+  loan_ = {};
+  if ((fields & kIsLent) == 0 || result.value.size() != sizeof loan_) return;
+  std::memcpy(&loan_, result.value.data(), sizeof loan_);
+  result.value = {};
+}
+
 bool ResultReader::next(Result& result) {
   FieldReader in(at_, left_);
   result = Result{};
@@ -558,10 +576,12 @@ bool ResultReader::next(Result& result) {
   if (head.fields != 0) get_result_fields(in, head.fields, result);
   const size_t length = head.value_length;
   result.value = in.get_bytes(length);
+  if (rules_.takes_loans) read_loan(head.fields, result);
   // An unknown field would be read as part of the value.
-  if (!in.ok() || head.reserved != 0 || (head.fields & ~kAllFields) || (head.marks & ~kAllMarks)) return false;
+  const uint8_t known = loan() != nullptr ? kAllFields | kIsLent : kAllFields;
+  if (!in.ok() || head.reserved != 0 || (head.fields & ~known) || (head.marks & ~kAllMarks)) return false;
   if (head.code >= kFirstNoAnswer) [[unlikely]] {
-    if (!is_relayed_ || head.code > kLastNoAnswer) return false;
+    if (!rules_.is_relayed || head.code > kLastNoAnswer) return false;
     result.code = static_cast<ResultCode>(head.code + kToNoAnswer);
   }
   if (!(head.fields & kHasVersion)) result.total_length = static_cast<uint32_t>(length);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "op/loan.h"
 #include "op/op.h"
 #include "wire/slot.h"
 
@@ -62,20 +63,36 @@ std::byte* encode_result(std::byte* to, size_t room, const op::Op& op, const op:
 std::byte* encode_result_head(std::byte* to, size_t room, const op::Op& op, const op::Result& result,
                               size_t& value_size);
 
-// Decodes results one by one, in place. `is_relayed`: kRelayed was agreed, so results may say that no answer came.
+// The same of a value that is lent (op/loan.h): its name takes the place of its bytes, for which there must be room. Within
+// one process only.
+std::byte* encode_lent_result(std::byte* to, size_t room, const op::Op& op, const op::Result& result,
+                              const op::LoanName& name);
+
+// What else than by default a client may find in results.
+struct ResultRules {
+  bool is_relayed = false;   // kRelayed was agreed: they may say that no answer came
+  bool takes_loans = false;  // both ends are one process: they may lend values
+};
+
+// Decodes results one by one, in place.
 class ResultReader {
  public:
-  ResultReader(const std::byte* body, size_t length, bool is_relayed = false)
-      : at_(body), left_(length), is_relayed_(is_relayed) {}
+  ResultReader(const std::byte* body, size_t length, const ResultRules& rules = {})
+      : at_(body), left_(length), rules_(rules) {}
   // Reads the next result; `result.value` points into the body. False: the bytes are not a result, and the session must
   // end.
   bool next(op::Result& result);
   bool at_end() const { return left_ == 0; }
+  // What the last one lends; its `value` is empty then. Null: nothing.
+  const op::LoanName* loan() const { return loan_.loan != nullptr ? &loan_ : nullptr; }
 
  private:
   const std::byte* at_;
   size_t left_;
-  const bool is_relayed_;
+  void read_loan(uint8_t fields, op::Result& result);
+
+  const ResultRules rules_;
+  op::LoanName loan_;
 };
 
 }  // namespace egret::wire

@@ -65,15 +65,16 @@ void OutputQueue::lend(std::span<const std::string_view> pieces, Lender lender) 
   size_t length = 0;
   for (const std::string_view piece : pieces) {
     if (piece.empty()) continue;
-    const bool may_stay = lender.memory != nullptr && piece.data() == lender.memory.get();
+    const bool may_stay = lender.may_stay(piece);
     pieces_.push_back({nullptr, piece.data(), piece.size(), 0, piece.size(), true, may_stay, false});
-    if (!lender.is_large) charge(pieces_.back(), piece.size());
+    if (!lender.is_large && !lender.loan) charge(pieces_.back(), piece.size());
     length += piece.size();
     has_borrowed_ |= !may_stay;
   }
   if (length == 0) return;
   pieces_.back().is_last_lent = true;
   large_ += lender.is_large ? 1 : 0;
+  borrowed_ += lender.loan ? lender.loan->length() : 0;
   lenders_.push_back(std::move(lender));
   size_ += length;
 }
@@ -153,7 +154,9 @@ void OutputQueue::release(Piece& piece) {
   if (piece.charged > 0) memory_.refund(piece.charged);
   if (!piece.is_lent) return pool_.give(std::move(piece.bytes));
   if (!piece.is_last_lent) return;
-  large_ -= lenders_.front().is_large ? 1 : 0;
+  const Lender& done = lenders_.front();
+  large_ -= done.is_large ? 1 : 0;
+  borrowed_ -= done.loan ? done.loan->length() : 0;
   lenders_.erase(lenders_.begin());
 }
 

@@ -1,10 +1,10 @@
 // The output of one client. Small answers are written one after the other into blocks from the worker's pool. A value
-// over kMaxCopied is sent from where it lies (response slots, or other memory); at the end of the pass the bytes that
-// the socket has not taken are copied. One send passes as much as the socket takes.
+// over kMaxCopied is sent from where it lies (response slots, the store of this process, or other memory); at the end of
+// the pass the bytes in slots that the socket has not taken are copied. One send passes as much as the socket takes.
 //
 //   reserve/commit, append ─▶ blocks ─┐
 //                                     ├─▶ send ─▶ socket
-//   lend ─▶ the value in its place ───┘     └ not sent by the end of the pass: keep_lent() copies it
+//   lend ─▶ the value in its place ───┘     └ not sent by the end of the pass: keep_lent() copies what lies in slots
 //
 // Thread: the worker's. Memory: charged to the connection (ConnectionMemory); a large value's to large_value_memory.
 #pragma once
@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "op/loan.h"
 #include "proxy/client/client_socket.h"
 #include "proxy/replies/connection_memory.h"
 #include "rpc/slot_hold.h"
@@ -39,9 +40,12 @@ class BlockPool {
 
 // Keeps the bytes of a lent value in their place.
 struct Lender {
-  rpc::SlotHold hold;              // response slots with pieces of the value, held until the end of the pass
-  std::unique_ptr<char[]> memory;  // if not null: memory with the first piece, which may stay there
-  bool is_large = false;           // charged to large_value_memory instead of the connection's memory
+  rpc::SlotHold hold{};              // response slots with pieces of the value, held until the end of the pass
+  std::unique_ptr<char[]> memory{};  // if not null: memory with the first piece, which may stay there
+  op::LoanRef loan{};                // if not empty: all of the value, which may stay in its store
+  bool is_large = false;             // charged to large_value_memory instead of the connection's memory
+
+  bool may_stay(std::string_view piece) const { return loan || (memory != nullptr && piece.data() == memory.get()); }
 };
 
 class OutputQueue {
@@ -60,7 +64,7 @@ class OutputQueue {
   void append(std::string_view bytes);
   // Appends the pieces of one value without copying; they stay in place until they are sent, or until keep_lent().
   void lend(std::span<const std::string_view> pieces, Lender lender);
-  // The end of the pass: copies unsent lent pieces, except those in Lender::memory, and releases the slots.
+  // The end of the pass: copies unsent lent pieces, except those that may stay, and releases the slots.
   void keep_lent();
 
   bool empty() const { return size_ == 0; }
@@ -69,6 +73,9 @@ class OutputQueue {
   // and the connection has memory for more. Always true if there is no output, so that every answer makes progress.
   bool may_run_ahead() const { return size_ == 0 || (size_ <= kMaxAhead && memory_.may_keep(kMaxAhead)); }
   static constexpr size_t kMaxAhead = 64 * 1024;
+  // Whether a value of so many bytes may be lent by its store: what one connection keeps there has a limit.
+  bool may_borrow(uint64_t bytes) const { return borrowed_ + bytes <= kMaxBorrowed; }
+  static constexpr uint64_t kMaxBorrowed = 8 << 20;
   // Whether a large value is not sent completely.
   bool has_large() const { return large_ > 0; }
 
@@ -83,7 +90,7 @@ class OutputQueue {
     size_t begin;  // first byte not sent yet
     size_t end;
     bool is_lent;        // its lender is in lenders_
-    bool may_stay;       // it lies in Lender::memory
+    bool may_stay;       // Lender::may_stay()
     bool is_last_lent;   // the lender's last piece: the lender is removed with it
     size_t charged = 0;  // bytes charged to memory_
   };
@@ -104,6 +111,7 @@ class OutputQueue {
   std::vector<Lender> lenders_;  // in the order of their pieces; few
   bool has_borrowed_ = false;    // there are lent pieces that must be copied at the end of the pass
   size_t large_ = 0;             // how many of lenders_ are large
+  uint64_t borrowed_ = 0;        // bytes of the values in lenders_ that are loans
   size_t size_ = 0;
 };
 

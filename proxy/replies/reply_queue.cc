@@ -22,6 +22,7 @@ constexpr size_t kMaxUnread = 64 * 1024;  // with more unsent bytes no further l
 Result without_value(Result result) {
   result.value = {};
   result.further = {};
+  result.loan = nullptr;
   return result;
 }
 
@@ -267,6 +268,7 @@ void ReplyQueue::on_key_result(Reply& reply, const Result& result) {
     return answered(reply);
   }
   const bool is_head = &reply == head_;
+  if (result.loan != nullptr) return send_loan(reply, result);
   if (result.is_partial()) {
     begin_large(reply, reply.key);
     reply.partial_ = result;
@@ -288,6 +290,13 @@ bool ReplyQueue::send_from_slot(Reply& reply, const Result& result) {
   if (!reply.session || !lender.hold.add(*reply.session, reply.hash, result)) return false;
   send_value(reply, reply.key, result, std::move(lender));
   return true;
+}
+
+// Answers the head by a value that its store lends. Others ask again when they are the head, and so does a connection that
+// has borrowed much.
+void ReplyQueue::send_loan(Reply& reply, const Result& result) {
+  if (&reply != head_ || !output_.may_borrow(result.total_length)) return read_again_later(reply, result);
+  send_value(reply, reply.key, result, {.loan = op::LoanRef(*result.loan)});
 }
 
 // The head's value is written even at a limit if the client reads, since others may hold all the memory. A value that
@@ -346,7 +355,11 @@ void ReplyQueue::write_value(Reply& reply, const Result& result) {
 void ReplyQueue::send_value(Reply& reply, std::string_view key, const Result& result, Lender lender) {
   const Room room = room_for(reply, memcache::max_head(reply.question, key.size()));
   written(reply, room, memcache::write_head(room.at, reply.question, key, result, result.total_length));
-  if (room.is_output) {
+  if (room.is_output && lender.loan) {
+    const auto pieces = lender.loan->pieces();
+    output_.lend(pieces, std::move(lender));
+    output_.append(memcache::tail(reply.question));
+  } else if (room.is_output) {
     std::array<std::string_view, 1 + rpc::SlotHold::kMaxSlots> pieces{result.value};
     std::ranges::copy(result.further, pieces.begin() + 1);
     output_.lend(std::span(pieces).first(1 + result.further.size()), std::move(lender));
@@ -504,7 +517,8 @@ void ReplyQueue::on_large_done(Reply& reply, rpc::LargeGet& get) {
   const auto kept = std::move(reply.large_);  // keeps the key valid after the reply is gone
   if (result.code == ResultCode::kHit) {
     if (reply.partial_.code == ResultCode::kHit) keep_first_metadata(reply.partial_, result);
-    Lender lender{kept->take_hold(), kept->take_copied(), true};
+    Lender lender{.hold = kept->take_hold(), .memory = kept->take_copied(), .loan = kept->take_loan()};
+    lender.is_large = !lender.loan;
     send_value(reply, kept->key(), result, std::move(lender));
     if (!output_.has_large()) {  // dropped or empty: nothing will be sent, so on_sent() will not start the next one
       give_large();

@@ -77,6 +77,7 @@ class ReplyQueue {
   void on_large_done(Reply& reply, rpc::LargeGet& get);
   void write_value(Reply& reply, const op::Result& result);
   bool send_from_slot(Reply& reply, const op::Result& result);
+  void send_loan(Reply& reply, const op::Result& result);
   void send_value(Reply& reply, std::string_view key, const op::Result& result, Lender lender);
   void write_line(Reply& reply, const op::Result& result);
   // Memory to write an answer to: the output's, or the reply's own.

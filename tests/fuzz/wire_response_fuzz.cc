@@ -211,7 +211,7 @@ class Script {
     std::memcpy(&header, slot, sizeof header);
     const uint8_t known_hints = knows_deliver() ? wire::kResponseHints : 0;
     EGRET_CHECK(header.status == 0 && header.reserved == 0 && (header.hints & ~known_hints) == 0);
-    wire::ResultReader reader(slot + sizeof header, header.length, is_relayed());
+    wire::ResultReader reader(slot + sizeof header, header.length, {.is_relayed = is_relayed()});
     Result result;
     for (uint32_t i = 0; i < header.result_count; ++i) EGRET_CHECK(reader.next(result));
     EGRET_CHECK(reader.at_end());

@@ -367,7 +367,8 @@ TEST_CASE("a member that has left is asked as long as the phase is, and then let
 }
 
 // A later list has the member again, before the change that leaves it out is over: it keeps its session.
-TEST_CASE("a member that is back before its values were all pulled waits only for what is under way, and is not asked") {
+TEST_CASE(
+    "a member that is back before its values were all pulled waits only for what is under way, and is not asked") {
   PlayedPool pool({"old", "gone"});
   const std::shared_ptr<const Membership> before = std::make_shared<const Membership>(pool.router.membership());
   const std::string key = key_that_moves(pool, "gone");

@@ -224,7 +224,7 @@ TEST_CASE("a large value is its connection's one until the last of it is sent, a
   auto memory = std::make_unique_for_overwrite<char[]>(text.size());
   std::memcpy(memory.get(), text.data(), text.size());
   const std::string_view value(memory.get(), text.size());
-  queue.lend({&value, 1}, {{}, std::move(memory), true});
+  queue.lend({&value, 1}, {.memory = std::move(memory), .is_large = true});
   CHECK(queue.has_large());
   std::string received;
   while (queue.send(*sockets.server) == Io::kWantWrite) {

@@ -294,7 +294,7 @@ TEST_SUITE("results") {
       CHECK(static_cast<int>(bytes[0]) == static_cast<int>(code) - 100 + 17);
       Result back;
       CHECK_FALSE(read_result(bytes, back));
-      ResultReader relayed(bytes.data(), bytes.size(), true);
+      ResultReader relayed(bytes.data(), bytes.size(), {.is_relayed = true});
       REQUIRE(relayed.next(back));
       CHECK(back.code == code);
     }
@@ -302,7 +302,7 @@ TEST_SUITE("results") {
       std::vector<std::byte> bytes(8);
       bytes[0] = static_cast<std::byte>(code);
       Result back;
-      CHECK(ResultReader(bytes.data(), bytes.size(), true).next(back) == (code <= 19));
+      CHECK(ResultReader(bytes.data(), bytes.size(), {.is_relayed = true}).next(back) == (code <= 19));
     }
   }
 

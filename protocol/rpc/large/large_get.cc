@@ -49,6 +49,7 @@ void LargeGet::stop() {
 // The metadata and first bytes of a version are here. The rest is asked for before the first bytes are added, since
 // they may stay where they are only if everything has been asked for.
 void LargeGet::accept_version(const Result& first) {
+  if (first.loan != nullptr) return accept_loan(first);
   state_ = State::kChunks;
   result_ = first;
   result_.value = {};
@@ -60,6 +61,18 @@ void LargeGet::accept_version(const Result& first) {
   add(first, true);
   if (received_ == result_.total_length) return finish_whole();
   if (!session_->is_open()) ask();
+}
+
+void LargeGet::accept_loan(const Result& whole) {
+  copied_.reset();
+  piece_count_ = 0;
+  loan_ = op::LoanRef(*whole.loan);
+  const auto pieces = loan_->pieces();
+  Result lent = whole;
+  lent.loan = nullptr;
+  lent.value = pieces.front();
+  lent.further = pieces.subspan(1);
+  finish(lent);
 }
 
 // Adds the next bytes of the value. They stay where they are if they may and everything that is left has been asked
@@ -225,7 +238,10 @@ void LargeGet::finish(const Result& result) {
   state_ = State::kOver;
   result_ = result;
   let_go();
-  if (result.code != ResultCode::kHit) held_.release();
+  if (result.code != ResultCode::kHit) {
+    held_.release();
+    loan_.reset();
+  }
   if (in_flight_ == 0) tell_owner();
 }
 

@@ -7,6 +7,8 @@
 // When all remaining chunks are requested, further bytes stay in the slots that they were fetched to: the get needs no
 // more slots then, and is complete soon. Earlier bytes are copied.
 //
+// A value that its store lends (op/loan.h) is whole at once, and stays there.
+//
 // One object per large get; it is the waiter of its ops. Thread: the worker's. It must stay alive until it has called
 // its owner (on_large_get).
 #pragma once
@@ -18,6 +20,7 @@
 #include <string_view>
 #include <utility>
 
+#include "op/loan.h"
 #include "op/op.h"
 #include "rpc/client_session.h"
 #include "rpc/session_ref.h"
@@ -33,7 +36,7 @@ class LargeGetOwner {
   // now; the owner has called rest(), and calls start_over() when there is, or has destroyed the object.
   virtual bool on_length(LargeGet& get, uint32_t length) = 0;
   // It is over: result() is a hit with the whole value, or whatever ended it. The value lies in slots and memory that
-  // take_hold() and take_copied() hand over; what is not taken goes with the object, which may be destroyed in this
+  // take_hold(), take_copied() and take_loan() hand over; what is not taken goes with the object, which may be destroyed in this
   // call.
   virtual void on_large_get(LargeGet& get) = 0;
 
@@ -71,6 +74,8 @@ class LargeGet final : private Waiter, private CreditWaiter {
   // Keeps the pieces of result() in their slots.
   SlotHold take_hold() { return std::move(held_); }
   std::unique_ptr<char[]> take_copied() { return std::move(copied_); }
+  // All of it, if its store lends it.
+  op::LoanRef take_loan() { return std::move(loan_); }
 
  private:
   // kChunks: chunks are asked for and arrive in order. kStale: waits for answers under way, which are of no use.
@@ -80,6 +85,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
   void on_result(const op::Result& result) override;
   void on_credit() override;
   void accept_version(const op::Result& first);
+  void accept_loan(const op::Result& whole);
   void on_chunk(const op::Result& chunk);
   void on_answer(const op::Result& answer);
   void ask();
@@ -111,6 +117,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
   std::array<std::string_view, 1 + kMaxHeld> pieces_;
   uint32_t piece_count_ = 0;
   SlotHold held_;
+  op::LoanRef loan_;
   State state_ = State::kChunks;
   State after_drain_ = State::kChunks;
   uint32_t received_ = 0;   // bytes at the front of the value

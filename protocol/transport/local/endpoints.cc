@@ -24,7 +24,8 @@ Limits local_limits() {
           .deliver_is_wakeup = true,
           .is_ordered = true,
           .fetch_is_local = true,
-          .ring_is_wakeup = true};
+          .ring_is_wakeup = true,
+          .lends_values = true};
 }
 
 Status receive(int socket, std::span<std::byte> frame, size_t& length) {
