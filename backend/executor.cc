@@ -377,6 +377,7 @@ op::LoanName Executor::lend(size_t index, const Result& result) {
   if (loans_.bytes() + result.total_length > most) return {};
   auto pin = pin_of(op, op_lanes_[index], result.version);
   if (!pin || !pin.keeps_bytes()) return {};
+  ++counters_.lent;
   return loans_.lend(std::move(pin), op_lanes_[index]);
 }
 
@@ -601,6 +602,7 @@ ExecutorLevels Executor::levels() const {
   return {.tombstone_bytes = tombstones_.bytes(),
           .takes_fills = tombstones_.takes_fills(now_ns_) ? 1u : 0u,
           .purges = store_->purger().is_under_way() ? 1u : 0u,
+          .lent_bytes = loans_.bytes(),
           .absent_owners = changed_keys_.owners(),
           .changed_bytes = changed_keys_.bytes()};
 }

@@ -46,6 +46,7 @@ struct ExecutorCounters {
   uint64_t uploads_over_share = 0;  // refused because their user held its share of the room
   uint64_t pins_over_share = 0;     // not kept for the same reason
   uint64_t uploads_gave_way = 0;    // dropped to make room for one of another session
+  uint64_t lent = 0;                // values lent to clients of this process
   uint64_t fills = 0;               // values of other backends that were stored
   uint64_t fills_refused = 0;       // not stored: the key was there, or had been changed or deleted
   uint64_t purged = 0;              // items removed because they were another member's
@@ -57,6 +58,7 @@ struct ExecutorLevels {
   uint64_t tombstone_bytes = 0;  // memory in which changed and deleted keys are remembered
   uint64_t takes_fills = 0;      // 1: a warm phase is on
   uint64_t purges = 0;           // 1: items of another member are being removed
+  uint64_t lent_bytes = 0;       // of values that clients of this process have not given back
   uint64_t absent_owners = 0;    // in whose place ops came
   uint64_t changed_bytes = 0;    // memory in which their changed keys are remembered
 };

@@ -111,6 +111,9 @@ constexpr ExecutorMetric kExecutorMetrics[] = {
      "Versions of large values not kept for their reader for the same reason; it reads the present one, or starts "
      "again.",
      &ExecutorCounters::pins_over_share},
+    {"egret_backend_values_lent_total",
+     "Values of 16 KiB and more that clients of the same process sent from where the store has them, without a copy.",
+     &ExecutorCounters::lent},
     {"egret_backend_fills_total",
      "Values stored that another backend of the pool still had, after the members of the pool had changed.",
      &ExecutorCounters::fills},
@@ -138,6 +141,10 @@ constexpr LevelMetric kLevelMetrics[] = {
      &ExecutorLevels::tombstone_bytes},
     {"egret_backend_purging", "1 while items are removed whose keys belong to another backend of the pool.",
      &ExecutorLevels::purges},
+    {"egret_backend_lent_bytes",
+     "Of values that such clients have not sent completely: at most a sixteenth of `memory`; beyond, values are "
+     "copied.",
+     &ExecutorLevels::lent_bytes},
     {"egret_backend_absent_owners",
      "Backends in whose place this one was used; for those used last it is known which keys were changed.",
      &ExecutorLevels::absent_owners},

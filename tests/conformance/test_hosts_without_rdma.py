@@ -5,11 +5,11 @@ import random
 import re
 import socket
 import struct
-import threading
 import urllib.request
 
 import pytest
 
+import changing_values
 from bystander import Bystander
 from servers import SUT, Egret, EgretPool, ask, free_port, stats_of, wait_for
 
@@ -43,58 +43,12 @@ def answers(address):
 
 
 def test_values_that_change_while_they_are_sent_are_whole():
-    """The backend sends long values from where its store has them. Each value here is one letter; keys are replaced, extended and
-    deleted while readers get them."""
+    """The backend sends long values from where its store has them."""
     egret = OverTcp(backend={"partitions": 1, "memory": "64MiB"}, proxy={"workers": 2})
-    keys = KEYS[:30]
-    failures, hits, over = [], [], threading.Event()
-
-    def change(seed):
-        chance = random.Random(seed)
-        of_one = keys[10 * seed + 3:10 * seed + 10]
-        with socket.create_connection(egret.address, timeout=60) as sock:
-            for _ in range(250):
-                key = chance.choice(keys[10 * seed:10 * seed + 10] + keys[:3])
-                letter = chance.choice([b"a", b"b", b"c", b"d", b"e"])
-                value = letter * chance.choice([20_000, 70_000, 100_000, 130_000, 400_000])
-                verb = chance.choice([b"set", b"set", b"delete", b"touch"])
-                tail = {b"set": b" 0 0 %d\r\n%s\r\n" % (len(value), value), b"touch": b" 100\r\n", b"delete": b"\r\n"}[verb]
-                requests = [b"%s %s%s" % (verb, key, tail)]
-                if verb == b"set" and key in of_one:  # appends to keys that nobody else changes
-                    requests.append(b"append %s 0 0 30000\r\n%s\r\n" % (key, letter * 30_000))
-                for request in requests:
-                    sock.sendall(request)
-                    answer = sock.recv(100)
-                    if answer not in (b"STORED\r\n", b"DELETED\r\n", b"NOT_FOUND\r\n", b"NOT_STORED\r\n", b"TOUCHED\r\n"):
-                        failures.append(answer)
-
-    def read(depth):
-        with socket.create_connection(egret.address, timeout=60) as sock, sock.makefile("rb") as heard:
-            while not over.is_set():
-                sock.sendall(depth * (b"get " + b" ".join(keys[::2]) + b"\r\n"))
-                for _ in range(depth):
-                    while (line := heard.readline()) != b"END\r\n":
-                        length = int(line.split()[3])
-                        value = heard.read(length + 2)
-                        hits.append(length)
-                        if value[:-2] != value[:1] * length or not value.endswith(b"\r\n"):
-                            failures.append(line)
-
     try:
-        writers = [threading.Thread(target=change, args=(seed,)) for seed in range(3)]
-        readers = [threading.Thread(target=read, args=(depth,)) for depth in (1, 1, 8)]
-        for thread in writers + readers:
-            thread.start()
-        for thread in writers:
-            thread.join()
-        over.set()
-        for thread in readers:
-            thread.join()
-        assert failures == [] and len(hits) > 100
-        assert int(stats_of(egret.address)["curr_items"]) > 0
+        changing_values.check(egret.address)
         egret.check_alive()
     finally:
-        over.set()
         egret.stop()
 
 

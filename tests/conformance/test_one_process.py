@@ -9,6 +9,7 @@ import urllib.request
 
 import pytest
 
+import changing_values
 from servers import SUT, Daemon, Egret, ask, connect, free_port, scratch_directory, stats_of, wait_for
 from test_front_door import Front
 
@@ -190,3 +191,71 @@ def test_a_reload_reads_the_proxys_files_again(one, directory):
     server.check_alive()
 
 
+
+
+def lent(port):
+    """Values that were sent from the store, and bytes of those that still are."""
+    metrics = page(port, "/metrics")
+    total = sum(int(float(count)) for count in re.findall(r"^egret_backend_values_lent_total\{.*\} (\S+)", metrics, re.M))
+    held = sum(int(float(count)) for count in re.findall(r"^egret_backend_lent_bytes\{.*\} (\S+)", metrics, re.M))
+    return total, held
+
+
+def with_metrics(one, *flags):
+    port = free_port()
+    server = one("-m", "256", "-o", f"egret_backend_admin=127.0.0.1:{port}", *flags)
+    return server, port
+
+
+def test_values_that_change_while_they_are_sent_are_whole(one):
+    """Workers send long values from where the store has them, those of another worker's partition, too."""
+    server, port = with_metrics(one, "-t", "2")
+    changing_values.check(server.address)
+    assert lent(port)[0] > 100
+    assert server.is_alive()
+
+
+def test_clients_that_do_not_read_are_lent_a_share_and_others_go_on(one):
+    """What they have asked for stays as it was when they asked. Some read in the end, others go without a word."""
+    server, port = with_metrics(one, "-t", "2")
+    size, keys = 200_000, [b"key%d" % number for number in range(40)]
+
+    def store(letter):
+        with connect(server.address) as sock, sock.makefile("rb") as heard:
+            for key in keys:
+                sock.sendall(b"set %s 0 0 %d\r\n%s\r\n" % (key, size, letter * size))
+                assert heard.readline() == b"STORED\r\n"
+
+    store(b"a")
+    asked = b"get " + b" ".join(keys) + b"\r\n"
+    stalled = [connect(server.address) for _ in range(8)]
+    for sock in stalled:
+        sock.sendall(asked)
+    wait_for(lambda: lent(port)[1] > size, "values that are lent")
+    for letter in (b"b", b"c"):
+        store(letter)
+        failures = []
+        with connect(server.address) as sock, sock.makefile("rb") as heard:
+            sock.sendall(asked)
+            assert changing_values.read_answers(heard, 1, failures) == len(keys) and not failures
+    assert lent(port)[1] <= 256 << 20 >> 4
+    for sock in stalled[::2]:
+        sock.close()
+    failures = []
+    for sock in stalled[1::2]:
+        with sock, sock.makefile("rb") as heard:
+            assert changing_values.read_answers(heard, 1, failures) == len(keys) and not failures
+    wait_for(lambda: ask(server.address, b"get key0\r\n", b"END\r\n") and lent(port)[1] == 0, "everything to come back")
+    assert server.is_alive()
+
+
+def test_a_stop_ends_what_is_lent(one):
+    server, port = with_metrics(one, "-t", "2")
+    value = b"v" * 500_000
+    assert ask(server.address, b"set key 0 0 %d\r\n%s\r\n" % (len(value), value)) == b"STORED\r\n"
+    with connect(server.address) as stalled:
+        stalled.sendall(20 * b"get key\r\n")
+        wait_for(lambda: lent(port)[1] > 0, "values that are lent")
+        server.signal(signal.SIGTERM)
+        server.wait()
+    assert server.process.returncode == 0, server.log()

@@ -434,6 +434,79 @@ TEST_SUITE("chunks and pins") {
     CHECK(partition.code(make(OpCode::kSet, "key", std::string(900'000, 'x'))) == ResultCode::kStored);
   }
 
+  TEST_CASE("what is lent of a value stays as it was, whatever is done to its key, until it is given back") {
+    Partition partition;
+    std::string value(300'000, 'o');
+    for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>('a' + i % 23);
+    partition.run(make(OpCode::kSet, "key", value));
+    const Result result = partition.run_in_place(make(OpCode::kGet, "key"));
+    const LoanName name = partition.executor->lend(0, result);
+    REQUIRE(name.loan != nullptr);
+    REQUIRE(Loan::take(name));
+    partition.run(make(OpCode::kSet, "key", std::string(100'000, 'y')));
+    partition.run(make(OpCode::kDelete, "key"));
+    // As much as pushes everything else out of memory.
+    for (int i = 0; i < 400; ++i) {
+      partition.run(make(OpCode::kSet, "other" + std::to_string(i), std::string(100'000, 'z')));
+    }
+    std::string whole;
+    for (const std::string_view piece : name.loan->pieces()) whole += piece;
+    CHECK(whole == value);
+    name.loan->give_back();
+    CHECK(partition.code(make(OpCode::kSet, "key", std::string(900'000, 'x'))) == ResultCode::kStored);
+  }
+
+  TEST_CASE("what nobody has taken is lent no more when its lane goes; what was taken stays") {
+    Partition partition;
+    partition.run(make(OpCode::kSet, "key", std::string(100'000, 'o')));
+    const Result result = partition.run_in_place(make(OpCode::kGet, "key"), 3);
+    const LoanName of_lane = partition.executor->lend(0, result);
+    const LoanName taken = partition.executor->lend(0, result);
+    const LoanName of_other = partition.executor->lend(0, partition.run_in_place(make(OpCode::kGet, "key"), 4));
+    REQUIRE(Loan::take(taken));
+    partition.executor->lane_dropped(3);
+    CHECK_FALSE(Loan::take(of_lane));
+    CHECK(taken.loan->length() == 100'000);
+    CHECK(Loan::take(of_other));
+    taken.loan->give_back();
+    of_other.loan->give_back();
+  }
+
+  TEST_CASE("no more is lent than a share of the memory limit, until something comes back") {
+    Partition partition(1, 0, 32 << 20);
+    partition.run(make(OpCode::kSet, "key", std::string(500'000, 'o')));
+    const auto lend = [&] { return partition.executor->lend(0, partition.run_in_place(make(OpCode::kGet, "key"))); };
+    std::vector<LoanName> lent;
+    for (LoanName next = lend(); next.loan != nullptr; next = lend()) {
+      REQUIRE(Loan::take(next));
+      lent.push_back(next);
+    }
+    CHECK(lent.size() == (32 << 20) / Executor::kLentShare / 500'000);
+    lent.back().loan->give_back();
+    const LoanName next = lend();
+    REQUIRE(Loan::take(next));
+    lent.back() = next;
+    for (const LoanName& each : lent) each.loan->give_back();
+  }
+
+  TEST_CASE("what is no value of a get, or expires as it is read, is not lent") {
+    Partition partition;
+    partition.run(make(OpCode::kSet, "key", std::string(100'000, 'o')));
+    const uint64_t version = partition.run(make(OpCode::kGet, "key")).version;
+    const auto is_lent = [&](const Op& op) {
+      return partition.executor->lend(0, partition.run_in_place(op)).loan != nullptr;
+    };
+    CHECK_FALSE(is_lent(make(OpCode::kGet, "none")));
+    CHECK_FALSE(is_lent(chunk(version, 0, 50'000, false)));
+    Op without_value = make(OpCode::kGet, "key");
+    without_value.options = kNoValue;
+    CHECK_FALSE(is_lent(without_value));
+    Op last = make(OpCode::kGet, "key");
+    last.options = kTouch;
+    last.exptime = -1;
+    CHECK_FALSE(is_lent(last));
+  }
+
   TEST_CASE("what may change, or is no value, is not kept; nor is more than a bounded number") {
     Partition partition;
     partition.run(make(OpCode::kSet, "key", std::string(100'000, 'o')));

@@ -591,6 +591,37 @@ TEST_SUITE("results") {
     }
   }
 
+  TEST_CASE("a value that is lent goes by its name, which is taken within one process only") {
+    ReturnedLoans returned;
+    Loan loan(returned);
+    loan.next_pieces() = {"a long", " value"};
+    const LoanName name = loan.lend();
+    Result hit = make_result(ResultCode::kHit, "a long");
+    hit.total_length = 100'000;
+    hit.version = 7;
+    hit.client_flags = 3;
+    std::vector<std::byte> body(200);
+    std::byte* end = encode_lent_result(body.data(), 100, kPlainGet, hit, name);
+    end = encode_result(end, 100, kPlainGet, make_result(ResultCode::kHit, "next"));
+    body.resize(static_cast<size_t>(end - body.data()));
+    ResultReader reader(body.data(), body.size(), {.takes_loans = true});
+    Result back;
+    REQUIRE(reader.next(back));
+    REQUIRE(reader.loan() != nullptr);
+    CHECK(reader.loan()->loan == &loan);
+    CHECK(reader.loan()->serial == name.serial);
+    CHECK(back.value.empty());
+    CHECK(back.total_length == 100'000);
+    CHECK(back.version == 7);
+    CHECK(back.client_flags == 3);
+    REQUIRE(reader.next(back));
+    CHECK(reader.loan() == nullptr);
+    CHECK(back.value == "next");
+    CHECK_FALSE(ResultReader(body.data(), body.size()).next(back));
+    poke<uint32_t>(body, 4, 15);  // no name
+    CHECK_FALSE(ResultReader(body.data(), body.size(), {.takes_loans = true}).next(back));
+  }
+
   TEST_CASE("results follow one another, and a broken one ends the reading") {
     std::vector<std::byte> body(200);
     std::byte* end = encode_result(body.data(), 100, kPlainGet, make_result(ResultCode::kHit, "one"));
