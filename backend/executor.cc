@@ -372,11 +372,9 @@ bool Executor::keep(size_t index, const Result& result) {
 op::LoanName Executor::lend(size_t index, const Result& result) {
   const Op& op = ops_[index];
   if (op.code != OpCode::kGet || result.code != ResultCode::kHit || result.value.empty()) return {};
-  const uint64_t most = store_->memory().limit / kLentShare;
-  if (loans_.bytes() + result.total_length > most) loans_.take_back();
-  if (loans_.bytes() + result.total_length > most) return {};
-  auto pin = pin_of(op, op_lanes_[index], result.version);
-  if (!pin || !pin.keeps_bytes()) return {};
+  if (loans_.bytes() + result.total_length > memory_ / options_.partitions) return {};  // values, many times each
+  auto pin = store_->pin(op.key, op.hash, store::PinUse::kLend);
+  if (!pin || pin.version() != result.version || !pin.keeps_bytes()) return {};
   ++counters_.lent;
   return loans_.lend(std::move(pin), op_lanes_[index]);
 }

@@ -113,9 +113,6 @@ class Executor final : public rpc::OpHandler {
   static constexpr size_t kMaxPinsPerLane = 64;      // the oldest makes room
   static constexpr size_t kMaxKept = 64;             // beyond that, values are copied into slots
   static constexpr size_t kMaxUploadsPerLane = 64;
-  // Of the memory limit, what clients of this process may have been lent: half of what all pins may hold. Beyond that,
-  // values are copied into slots, so that clients that do not read only cost others that copy.
-  static constexpr uint64_t kLentShare = 16;
   static constexpr size_t kMaxComplaint = 200;  // bytes: fits the smallest slot with room to spare
 
  private:

@@ -49,8 +49,8 @@ bool Checker::check_records(std::string* why) const {
       at += it.units();
       if (it.is_dead()) continue;
       const std::string where = "the item at unit " + std::to_string(ref.unit);
-      const auto pin = std::ranges::find(items_.pins, ref, &PinEntry::ref);
-      const bool is_pinned = pin != items_.pins.end();
+      const PinEntry* const pin = items_.pins.find(ref);
+      const bool is_pinned = pin != nullptr;
       if (it.has(kPinned) != is_pinned) return *why = where + ": pinned by nobody", false;
       pins += is_pinned ? 1 : 0;
       weights[static_cast<size_t>(items_.log.queue_of(ref))] += item_bytes(it);
@@ -72,9 +72,7 @@ bool Checker::check_records(std::string* why) const {
     return *why = "items are miscounted", false;
   if (bytes != items_.counters[StatId::kBytes]) return *why = "bytes are miscounted", false;
   if (expiring != items_.expiring) return *why = "items that expire are miscounted", false;
-  uint64_t known_detached = 0;
-  for (const PinEntry& pin : items_.pins) known_detached += pin.is_detached ? 1 : 0;
-  if (detached != known_detached) return *why = "a detached version is gone", false;
+  if (detached != items_.pins.count_detached()) return *why = "a detached version is gone", false;
   if (weights[0] != items_.log.queue(Queue::kSmall).weight || weights[1] != items_.log.queue(Queue::kMain).weight)
     return *why = "a queue's weight is miscounted", false;
   return true;

@@ -78,12 +78,6 @@ void Items::free_record(ItemRef ref) {
   log.kill(ref);
 }
 
-PinEntry* Items::find_pin(ItemRef ref) {
-  if (!item(ref).has(kPinned)) return nullptr;
-  const auto at = std::ranges::find(pins, ref, &PinEntry::ref);
-  return at != pins.end() ? &*at : nullptr;
-}
-
 op::RecordHead Items::record_of(const Item& of) const {
   op::RecordHead head{};
   head.cas = cas_of(of);

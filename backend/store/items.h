@@ -17,19 +17,12 @@
 #include "store/memory/log.h"
 #include "store/memory/pages.h"
 #include "store/memory/value.h"
+#include "store/pin_table.h"
 #include "store/work.h"
 
 namespace egret::store {
 
 struct Superblock;
-
-// A record that is neither moved nor overwritten while somebody reads it.
-struct PinEntry {
-  ItemRef ref;
-  uint32_t count = 0;
-  uint64_t bytes = 0;        // charged to the pins' share of memory
-  bool is_detached = false;  // out of the index: freed when its last pin ends
-};
 
 struct Items {
   // `kept`: the state that a warm restart continues from; null: start empty.
@@ -53,7 +46,8 @@ struct Items {
   // The same for a record that is out of the index already.
   void drop(ItemRef ref);
   void free_record(ItemRef ref);
-  PinEntry* find_pin(ItemRef ref);  // null: it is not pinned
+  // Null: it is not pinned.
+  PinEntry* find_pin(ItemRef ref) { return item(ref).has(kPinned) ? pins.find(ref) : nullptr; }
 
   // Ends the current op or step of upkeep: records how much work it did.
   void end_step() {
@@ -72,7 +66,7 @@ struct Items {
   Counters counters;
   StepWork work;
   uint64_t long_work_ns = 0;  // of all steps that took more than 1 us (work.h)
-  std::vector<PinEntry> pins;
+  PinTable pins;
 
   const uint64_t cas_stride;
   const uint64_t cas_offset;

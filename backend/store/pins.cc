@@ -9,7 +9,11 @@ namespace egret::store {
 
 using op::ResultCode;
 
-Store::Pin Store::pin(std::string_view key, uint64_t hash) {
+uint64_t Store::pin_budget(PinUse use) const {
+  return use == PinUse::kLend ? limit_.bytes() / 4 : large_budget();
+}
+
+Store::Pin Store::pin(std::string_view key, uint64_t hash, PinUse use) {
   EGRET_ASSERT_OWNER(owner_);
   const Slot slot = peek(key, hash);
   if (!slot) return {};
@@ -19,12 +23,10 @@ Store::Pin Store::pin(std::string_view key, uint64_t hash) {
     // The first pin in a page is charged the whole page, since it keeps the page from being drained.
     const uint64_t large = items_.item(ref).has(kLarge) ? large_head(items_.item(ref)).chunks * kChunkSize : 0;
     const uint64_t bytes = large + (items_.pages.info(ref.page()).pins == 0 ? kPageSize : 0);
-    if (pinned_bytes_ + bytes > large_budget()) return {};
+    if (items_.pins.charged(use) + bytes > pin_budget(use)) return {};
     items_.log.pin(ref);
     items_.item(ref).set_bits(kPinned);
-    pinned_bytes_ += bytes;
-    items_.pins.push_back({.ref = ref, .bytes = bytes});
-    entry = &items_.pins.back();
+    entry = &items_.pins.add(ref, use, bytes);
   }
   ++entry->count;
   return {this, ref, items_.item(ref).version(), value_length(items_.item(ref))};
@@ -39,9 +41,7 @@ void Store::end_pin(ItemRef ref) {
   PinEntry* const entry = items_.find_pin(ref);
   if (--entry->count != 0) return;
   const bool is_detached = entry->is_detached;
-  pinned_bytes_ -= entry->bytes;
-  *entry = items_.pins.back();
-  items_.pins.pop_back();
+  items_.pins.remove(ref);
   items_.item(ref).clear_bits(kPinned);
   items_.log.unpin(ref);
   if (is_detached) items_.free_record(ref);

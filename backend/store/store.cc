@@ -87,7 +87,7 @@ Store::Store(const StoreConfig& config, Arena arena, const Layout& layout, const
 }
 
 Store::~Store() {
-  EGRET_DCHECK(pinned_bytes_ == 0 && upload_bytes_ == 0);
+  EGRET_DCHECK(items_.pins.empty() && upload_bytes_ == 0);
   if (arena_.is_file() && !is_untouched_) save();
 }
 

@@ -107,8 +107,8 @@ class Store {
   op::Result refuse_set(const op::Op& set, op::ResultCode why);
 
   // Keeps the item's present value readable until the Pin ends, even if the key changes. Empty if there is no such
-  // item, or if all pins together would hold more than max(1/8 of the memory limit, one item of item_size_max).
-  Pin pin(std::string_view key, uint64_t hash);
+  // item, or if all pins of that use together would hold more than its share of the memory limit (pin_table.h).
+  Pin pin(std::string_view key, uint64_t hash, PinUse use = PinUse::kRead);
 
   // --- Statistics
   // Appends the rows of that group. kGeneral: one for every counter of the store, in the order of StatId. `since`:
@@ -186,6 +186,7 @@ class Store {
   op::Result dispatch(const op::Op& op, Slot guess);
   op::Result perform(const op::Op& op, Slot guess);
   uint64_t large_budget() const;
+  uint64_t pin_budget(PinUse use) const;
   void set_expires(Slot slot, bool expires);
 
   // get.cc
@@ -270,9 +271,8 @@ class Store {
   uint32_t flush_second_ = 0;   // when the pending flush fires; 0: none is pending. See flush.cc
   uint32_t start_second_;
 
-  uint64_t upload_bytes_ = 0;   // promised to uploads
-  uint64_t upload_chunks_ = 0;  // taken by uploads
-  uint64_t pinned_bytes_ = 0;
+  uint64_t upload_bytes_ = 0;                    // promised to uploads
+  uint64_t upload_chunks_ = 0;                   // taken by uploads
   std::unique_ptr<std::string_view[]> further_;  // Result::further of the last result; room for the most pieces
   std::span<const op::Op> batch_;
   std::array<Index::Lookup, kMaxBatch> lookups_;  // locate()'s guesses of where the batch's items are ...
