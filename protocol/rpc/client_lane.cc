@@ -320,7 +320,7 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   const bool abandoned = done.state == State::kAbandoned;
   const uint32_t value_slot = static_cast<uint32_t>(seq % layout_.window) + 1;
   wire::ResultReader results(head.body, head.length,
-                             {.is_relayed = is_relayed_, .takes_loans = endpoint_.limits().lends_values});
+                             {.is_relayed = is_relayed_, .takes_loans = endpoint_.limits().is_one_process});
   Result result;
   for (uint32_t i = 0; i < count; ++i) {
     const bool is_last = i + 1 == count;

@@ -324,8 +324,13 @@ bool SlotPoller::take_message(Awake& awake, uint64_t now_ns) {
     break_session(lane, wire::DecodeError::kTooMany);
     return false;
   }
-  if (!wire::read_request(awake.request, layout.request_slot_size, lane.binding.seal, awake.expected,
-                          message.copy.data(), message.request)) {
+  const wire::Seal& seal = lane.binding.seal;
+  const bool is_whole =
+      lane.binding.endpoint->limits().is_one_process
+          ? wire::view_request(awake.request, layout.request_slot_size, seal, awake.expected, message.request)
+          : wire::read_request(awake.request, layout.request_slot_size, seal, awake.expected, message.copy.data(),
+                               message.request);
+  if (!is_whole) {
     note_torn(lane, now_ns);
     return false;
   }
@@ -424,7 +429,7 @@ inline std::byte* SlotPoller::write_result(Message& message, size_t index, const
 std::byte* SlotPoller::write_long_result(Message& message, size_t index, const op::Op& op, const op::Result& result,
                                          size_t room) {
   const LaneBinding& binding = lanes_[message.lane]->binding;
-  if (binding.endpoint->limits().lends_values && room >= wire::min_result_size(op) + sizeof(op::LoanName)) {
+  if (binding.endpoint->limits().is_one_process && room >= wire::min_result_size(op) + sizeof(op::LoanName)) {
     const op::LoanName lent = handler_->lend(index, result);
     if (lent.loan != nullptr) return wire::encode_lent_result(message.end, room, op, result, lent);
   }

@@ -16,6 +16,7 @@
 //
 // Thread: the partition's, for everything. Memory: allocated when lanes are attached; poll() allocates nothing. A
 // request is copied once, and only the copy is checked and used; whatever a peer writes, at worst its own session ends.
+// A client of the same process is trusted: its requests are executed where they lie.
 #pragma once
 
 #include <cstdint>

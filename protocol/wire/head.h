@@ -30,12 +30,12 @@ inline void write_request_head(std::byte* slot, const Seal& seal, uint64_t seq, 
       .put(seal.checksum(slot + kRequestChecked, kRequestHeadChecked, length, seq));
 }
 
-// A request that was copied out of its slot.
+// A request that was copied out of its slot, or is viewed there.
 struct Request {
   uint32_t length = 0;
   uint16_t op_count = 0;
   uint16_t flags = 0;
-  const std::byte* body = nullptr;  // `length` bytes, in the copy
+  const std::byte* body = nullptr;  // `length` bytes, in the copy, or in the slot
 };
 
 // Copies the request at `slot` (of `slot_size` bytes, which the peer may be changing) to `copy` (as large) and checks
@@ -50,6 +50,16 @@ inline bool read_request(const std::byte* slot, uint32_t slot_size, const Seal& 
   base::slot_copy(copy + kRequestHeadChecked, slot + sizeof header, header.length);
   request = {header.length, header.op_count, header.flags, copy + kRequestHeadChecked};
   return seal.checksum(copy, kRequestHeadChecked, header.length, seq) == header.checksum;
+}
+
+// The same where the peer is this process: nobody changes the slot, and the request stays in it.
+inline bool view_request(const std::byte* slot, uint32_t slot_size, const Seal& seal, uint64_t seq, Request& request) {
+  RequestHeader header{};
+  std::memcpy(&header, slot, sizeof header);
+  if (header.length > slot_size - sizeof header) return false;
+  static_assert(kRequestChecked + kRequestHeadChecked == sizeof header);
+  request = {header.length, header.op_count, header.flags, slot + sizeof header};
+  return seal.checksum(slot + kRequestChecked, kRequestHeadChecked, header.length, seq) == header.checksum;
 }
 
 // --- responses

@@ -25,7 +25,7 @@ Limits local_limits() {
           .is_ordered = true,
           .fetch_is_local = true,
           .ring_is_wakeup = true,
-          .lends_values = true};
+          .is_one_process = true};
 }
 
 Status receive(int socket, std::span<std::byte> frame, size_t& length) {

@@ -12,7 +12,7 @@
 //   stage_write(own lane) … flush() ─▶ FlushServer::on_flush() ─▶ results are in the slots ─▶ stage_read, poll
 //
 // Threads: a client endpoint belongs to the thread that connected it. Both ends trust each other: they could as well write
-// to each other's memory.
+// to each other's memory. So a request is executed where it lies, and long values of gets stay in the store (op/loan.h).
 #pragma once
 
 #include <memory>
