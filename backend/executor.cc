@@ -164,7 +164,7 @@ Executor::Executor(const ExecutorOptions& options, const base::Clock& clock, std
 Executor::~Executor() {
   let_go();
   loans_.take_back();
-  EGRET_CHECK(loans_.bytes() == 0);
+  EGRET_DCHECK(loans_.bytes() == 0);
   lanes_.clear();
 }
 
