@@ -38,23 +38,26 @@ std::vector<ClientSession*> Pool::prepare(const Membership& next) {
 void Pool::stay(Seat& seat) {
   if (seat.state != State::kLeaving) return;
   seat.state = State::kJoining;
+  seat.has_old_work = true;
   --leaving_;
 }
 
-bool Pool::is_ready_for(const Membership& next) const {
+bool Pool::is_ready_for(const Membership& next) {
+  for (size_t i = 0; i < seats_.size(); ++i) look_for_old_work(i);
   const Known known = this->known();
   return std::ranges::all_of(next.all(), [&](const Membership::Entry& entry) {
     const auto it = known.find(entry.stats.get());
-    if (it != known.end() && has_old_work(it->second)) return false;
+    if (it != known.end() && seats_[it->second].has_old_work) return false;
     if (health_->is_ejected(*entry.stats)) return true;
     return it != known.end() && sessions_[it->second]->is_open();
   });
 }
 
 // Whether a member that had left, and joins again, may still execute what was sent to it before: if that came after it has
-// removed everything, it would serve an old value later.
-bool Pool::has_old_work(size_t seat) const {
-  return seats_[seat].state == State::kJoining && sessions_[seat]->is_open() && has_work(*sessions_[seat]);
+// removed everything, it would serve an old value later. Once there was nothing, what comes is new: of workers that have
+// changed to the next members already, and reach it by this one's session (relay/).
+void Pool::look_for_old_work(size_t seat) {
+  seats_[seat].has_old_work &= sessions_[seat]->is_open() && has_work(*sessions_[seat]);
 }
 
 std::vector<ClientSession*> Pool::apply(std::shared_ptr<const Membership> membership, uint64_t now_ns,
@@ -65,7 +68,8 @@ std::vector<ClientSession*> Pool::apply(std::shared_ptr<const Membership> member
   std::vector<Seat> seats;
   for (const Membership::Entry& entry : membership->all()) {
     const size_t seat = known.at(entry.stats.get());
-    if (has_old_work(seat)) {  // it was waited for long enough
+    look_for_old_work(seat);
+    if (seats_[seat].has_old_work) {  // it was waited for long enough
       sessions_[seat]->close(ClientSession::State::kClosed);
       sessions_[seat]->start();
     }
@@ -76,6 +80,7 @@ std::vector<ClientSession*> Pool::apply(std::shared_ptr<const Membership> member
     if (sessions_[i] == nullptr) continue;
     if (seats_[i].state != State::kLeaving) seats_[i].leaves_ns = now_ns + leave_ns;
     seats_[i].state = State::kLeaving;
+    seats_[i].has_old_work = false;
     sessions.push_back(std::move(sessions_[i]));
     seats.push_back(std::move(seats_[i]));
   }

@@ -582,6 +582,41 @@ TEST_CASE("one that was to leave, and is to stay after all before it has gone, k
   CHECK(third->is_open());
 }
 
+// Other workers reach the member by this one's session, and may have changed to the next members before this one.
+TEST_CASE(
+    "what comes for a member that joins, after what was sent before it left is answered, does not end its session") {
+  TestPool pool(kThree);
+  pool.open_all();
+  const Membership all(PlacementRule::kKetama, kThree, 1, {&pool.router.membership()});
+  bool is_new = false;
+  SUBCASE("one that had left") {}
+  SUBCASE("a new one") {
+    is_new = true;
+  }
+  pool.apply({kThree[0], kThree[1]});
+  if (is_new) pool.router.let_leave(pool.clock.now_ns());
+  pool.router.prepare(all);
+  rpc::ClientSession& third = *pool.router.sessions().back();
+  if (is_new) {
+    pool.names = kThree;
+    pool.open(2);
+  }
+  REQUIRE(pool.router.is_ready_for(all));
+  Counting waiter;
+  op::Op get;
+  get.code = op::OpCode::kGet;
+  get.key = "key";
+  get.hash = third.lanes().hash(get.key);
+  REQUIRE(third.lanes().of(get.hash).append(get, &waiter));
+  pool.router.apply(std::make_shared<const Membership>(all), pool.clock.now_ns());
+  CHECK(third.is_open());
+  CHECK(waiter.results == 0);
+  pool.router.apply(std::make_shared<const Membership>(PlacementRule::kKetama, kThree, 1,
+                                                       std::initializer_list<const Membership*>{&all}),
+                    pool.clock.now_ns());
+  CHECK(third.is_open());
+}
+
 TEST_CASE("one that was to join and does not is closed") {
   const std::vector<Member> fourth{{"shm:d", "d"}};
   TestPool pool(kThree);
