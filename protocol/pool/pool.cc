@@ -42,7 +42,7 @@ void Pool::stay(Seat& seat) {
   --leaving_;
 }
 
-bool Pool::is_ready_for(const Membership& next) {
+bool Pool::is_ready_for(const Membership& next) const {
   for (size_t i = 0; i < seats_.size(); ++i) look_for_old_work(i);
   const Known known = this->known();
   return std::ranges::all_of(next.all(), [&](const Membership::Entry& entry) {
@@ -56,7 +56,7 @@ bool Pool::is_ready_for(const Membership& next) {
 // Whether a member that had left, and joins again, may still execute what was sent to it before: if that came after it has
 // removed everything, it would serve an old value later. Once there was nothing, what comes is new: of workers that have
 // changed to the next members already, and reach it by this one's session (relay/).
-void Pool::look_for_old_work(size_t seat) {
+void Pool::look_for_old_work(size_t seat) const {
   seats_[seat].has_old_work &= sessions_[seat]->is_open() && has_work(*sessions_[seat]);
 }
 

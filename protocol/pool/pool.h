@@ -55,7 +55,7 @@ class Pool {
   std::vector<rpc::ClientSession*> prepare(const Membership& next);
   // Whether there is an open session with each of its members that is not ejected, and nothing is under way any more with
   // those that had left before.
-  bool is_ready_for(const Membership& next);
+  bool is_ready_for(const Membership& next) const;
   // Keys go by this one from now on. Between two passes. Returns new sessions, as prepare(). Sessions with members that
   // leave, and that somebody holds or that have work, last `leave_ns`. What is still under way with members that had left
   // before, and are back, fails.
@@ -116,14 +116,14 @@ class Pool {
   struct Seat {
     Membership::Entry entry;
     State state = State::kServing;
-    uint64_t leaves_ns = 0;     // kLeaving: when it is closed at the latest
-    bool has_old_work = false;  // kJoining: from before it left, as far as is known
+    uint64_t leaves_ns = 0;             // kLeaving: when it is closed at the latest
+    mutable bool has_old_work = false;  // kJoining: from before it left, as far as is known
   };
   using Known = std::map<const MemberStats*, size_t>;
 
   Known known() const;
   void stay(Seat& seat);
-  void look_for_old_work(size_t seat);
+  void look_for_old_work(size_t seat) const;
   size_t index_of(const rpc::ClientSession& session) const;
   static bool has_work(rpc::ClientSession& session);
   [[gnu::cold]] Route elsewhere(size_t owner, std::string_view key) const;

@@ -19,6 +19,7 @@
 #include "bench_placement/command.h"
 #include "bench_plot/command.h"
 #include "bench_rpc/command.h"
+#include "bench_scale/command.h"
 #include "bench_verbs/command.h"
 
 namespace egret::bench {
@@ -114,6 +115,9 @@ int run_rpc(int argc, char** argv) {
 int run_fleet(int argc, char** argv) {
   return bench_fleet::run(argc, argv, g_stop);
 }
+int run_scale(int argc, char** argv) {
+  return bench_scale::run(argc, argv, g_stop);
+}
 int run_placement(int argc, char** argv) {
   return bench_placement::run(argc, argv, g_stop);
 }
@@ -123,10 +127,11 @@ int run_client(int argc, char** argv) {
 int run_paradigms(int argc, char** argv) {
   return bench_paradigms::run(argc, argv, g_stop);
 }
-constexpr std::array<Command, 12> kCommands{{{"run", run},
+constexpr std::array<Command, 13> kCommands{{{"run", run},
                                              {"client", run_client},
                                              {"rpc", run_rpc},
                                              {"fleet", run_fleet},
+                                             {"scale", run_scale},
                                              {"compare", run_compare},
                                              {"plot", bench_plot::run},
                                              {"verbs", run_verbs},

@@ -100,7 +100,8 @@ bool parse_options(int argc, char** argv, Options& options, int& exit_status) {
       "Exit status: 0, or 1 if anything went wrong, be it one answer.",
       "egret-bench");
   app.footer(
-      "Commands with a --help of their own: egret-bench client, compare, plot, rpc, verbs, hits, density, growth, "
+      "Commands with a --help of their own: egret-bench client, compare, plot, rpc, scale, verbs, hits, density, "
+      "growth, "
       "placement, "
       "paradigms.");
   add_server_options(app, options);
