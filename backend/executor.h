@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "backend/loans.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "changes/changed_keys.h"
@@ -21,6 +20,7 @@
 #include "op/rights.h"
 #include "op/stats.h"
 #include "rpc/slot_poller.h"
+#include "store/loans.h"
 #include "store/store.h"
 
 namespace egret::backend {
@@ -173,7 +173,7 @@ class Executor final : public rpc::OpHandler {
   uint64_t memory_ = 0;  // see memory()
   std::vector<std::unique_ptr<LaneState>> lanes_;
   std::vector<store::Store::Pin> kept_;  // versions whose bytes are about to be sent
-  Loans loans_;
+  store::Loans loans_;
   struct Access {
     op::Rights rights = 0;
     op::ResultCode refusal = op::ResultCode::kForbidden;

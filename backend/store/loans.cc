@@ -1,22 +1,21 @@
-#include "backend/loans.h"
+#include "store/loans.h"
 
 #include <utility>
 
-namespace egret::backend {
+namespace egret::store {
 
 using op::Loan;
-using store::Store;
 
 struct Loans::Lent final : Loan {
   using Loan::Loan;
   Store::Pin pin;  // empty: it is in free_
-  rpc::LaneId lane = 0;
+  uint32_t borrower = 0;
 };
 
 Loans::Loans() = default;
 Loans::~Loans() = default;
 
-op::LoanName Loans::lend(Store::Pin pin, rpc::LaneId lane) {
+op::LoanName Loans::lend(Store::Pin pin, uint32_t borrower) {
   if (free_.empty()) {
     all_.push_back(std::make_unique<Lent>(returned_));
     free_.reserve(all_.size());
@@ -35,7 +34,7 @@ op::LoanName Loans::lend(Store::Pin pin, rpc::LaneId lane) {
   }
   bytes_ += pin.length();
   lent.pin = std::move(pin);
-  lent.lane = lane;
+  lent.borrower = borrower;
   return lent.lend();
 }
 
@@ -47,9 +46,9 @@ void Loans::take_back() {
   }
 }
 
-void Loans::revoke(rpc::LaneId lane) {
+void Loans::revoke(uint32_t borrower) {
   for (const auto& lent : all_) {
-    if (lent->pin && lent->lane == lane && lent->revoke()) end(*lent);
+    if (lent->pin && lent->borrower == borrower && lent->revoke()) end(*lent);
   }
 }
 
@@ -59,4 +58,4 @@ void Loans::end(Lent& lent) {
   free_.push_back(&lent);
 }
 
-}  // namespace egret::backend
+}  // namespace egret::store
