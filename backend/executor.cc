@@ -96,6 +96,11 @@ struct Executor::Upload {
   Charge charge;
 
   uint64_t bytes() const { return parts ? parts.total_length() : 0; }
+  void fail(ResultCode why) {
+    failure = why;
+    parts.release();
+    charge.release();
+  }
 };
 
 // What a lane has beyond a single op.
@@ -489,30 +494,59 @@ Executor::UserUse* Executor::largest_user(const UserUse* asking) const {
   return largest;
 }
 
-Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
+// Null: there is none, and `refusal` says why. The upload itself may have failed.
+Executor::Upload* Executor::upload_of_part(const Op& op, rpc::LaneId lane_id, ResultCode& refusal) {
   LaneState& lane = lane_state(lane_id);
   Upload* upload = find_upload(lane, op);
   if (upload == nullptr) {
     // Only a first part may open one: the rest of an upload that was dropped is not a new one.
-    if (op.offset != 0) return answer(ResultCode::kNoUpload);
-    if (lane.uploads.size() >= kMaxUploadsPerLane) return answer(ResultCode::kOutOfMemory);
+    refusal = op.offset != 0 ? ResultCode::kNoUpload : ResultCode::kOutOfMemory;
+    if (op.offset != 0 || lane.uploads.size() >= kMaxUploadsPerLane) return nullptr;
     upload = &open_upload(lane, *access_[lane_id].user, op);
   }
   upload->last_part_ns = now_ns_;
+  if (upload->failure == ResultCode::kOk &&
+      (upload->parts.key() != op.key || upload->parts.total_length() != op.length)) {
+    upload->fail(ResultCode::kInvalid);
+  }
+  return upload;
+}
+
+Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
+  ResultCode refusal{};
+  Upload* const upload = upload_of_part(op, lane_id, refusal);
+  if (upload == nullptr) return answer(refusal);
   if (upload->failure != ResultCode::kOk) return answer(upload->failure);
-  const bool same = upload->parts.key() == op.key && upload->parts.total_length() == op.length;
-  upload->failure = same ? upload->parts.write(op.offset, op.value) : ResultCode::kInvalid;
+  upload->failure = upload->parts.write(op.offset, op.value);
+  const LaneState& lane = lane_state(lane_id);
   UserUse& user = *access_[lane_id].user;
   const uint64_t own = upload->bytes();
   const Asking asking{lane, user, own, lane.upload_bytes() - own, user.uploads - own};
   while (upload->failure == ResultCode::kOutOfMemory && make_upload_room(asking)) {
     upload->failure = upload->parts.write(op.offset, op.value);
   }
-  if (upload->failure != ResultCode::kOk) {
-    upload->parts.release();
-    upload->charge.release();
-  }
+  if (upload->failure != ResultCode::kOk) upload->fail(upload->failure);
   return answer(upload->failure);
+}
+
+// Whatever is not as it should be, the client learns from an op.
+bool Executor::begin_part(const Op& part, rpc::LaneId lane, uint32_t most, op::PartRoom& room) {
+  begin_round();
+  const bool is_own =
+      op::partition_of(op::hash_key(part.key, options_.hash_seed), options_.partitions) == options_.partition;
+  if (!is_own || !may(part, lane)) return false;
+  ResultCode refusal{};
+  Upload* const upload = upload_of_part(part, lane, refusal);
+  if (upload == nullptr || upload->failure != ResultCode::kOk) return false;
+  const uint32_t left = part.length - std::min(part.length, part.offset);
+  return upload->parts.begin_part(part.offset, std::min(most, left), room) == ResultCode::kOk;
+}
+
+void Executor::end_part(const Op& part, rpc::LaneId lane, uint32_t length) {
+  Upload* const upload = find_upload(lane_state(lane), part);
+  EGRET_DCHECK(upload != nullptr);  // begin_part() has found it
+  upload->parts.end_part(length);
+  counters_.received_in_place += length;
 }
 
 Result Executor::commit(const Op& op, rpc::LaneId lane_id) {

@@ -16,6 +16,7 @@
 #include "changes/changed_keys.h"
 #include "changes/member_change.h"
 #include "changes/tombstones.h"
+#include "op/direct_parts.h"
 #include "op/op.h"
 #include "op/rights.h"
 #include "op/stats.h"
@@ -47,6 +48,7 @@ struct ExecutorCounters {
   uint64_t pins_over_share = 0;     // not kept for the same reason
   uint64_t uploads_gave_way = 0;    // dropped to make room for one of another session
   uint64_t lent = 0;                // values lent to clients of this process
+  uint64_t received_in_place = 0;   // bytes of values that clients of this thread received into the store itself
   uint64_t fills = 0;               // values of other backends that were stored
   uint64_t fills_refused = 0;       // not stored: the key was there, or had been changed or deleted
   uint64_t purged = 0;              // items removed because they were another member's
@@ -81,6 +83,9 @@ class Executor final : public rpc::OpHandler {
   op::Result execute(size_t index) override;
   bool keep(size_t index, const op::Result& result) override;
   op::LoanName lend(size_t index, const op::Result& result) override;
+  // As op::DirectParts, of a lane whose client is this thread. Not during a round.
+  bool begin_part(const op::Op& part, rpc::LaneId lane, uint32_t most, op::PartRoom& room);
+  void end_part(const op::Op& part, rpc::LaneId lane, uint32_t length);
   // Ends the pins of keep(): the bytes are sent, or copied.
   void let_go() { kept_.clear(); }
   void lane_attached(rpc::LaneId lane, const rpc::LaneBinding& binding) override;
@@ -143,6 +148,7 @@ class Executor final : public rpc::OpHandler {
   op::Result chunk(const op::Op& op, size_t index);
   store::Store::Pin pin_of(const op::Op& op, rpc::LaneId lane, uint64_t version);
   op::Result upload_part(const op::Op& op, rpc::LaneId lane);
+  Upload* upload_of_part(const op::Op& op, rpc::LaneId lane, op::ResultCode& refusal);
   op::Result commit(const op::Op& op, rpc::LaneId lane);
   op::Result abort(const op::Op& op, rpc::LaneId lane);
   op::Result stats(const op::Op& op);

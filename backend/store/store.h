@@ -335,6 +335,10 @@ class Store::Upload {
   // value is one that the client sent. kInvalid: `offset` is not received(), or the part exceeds what was reserved.
   // kOutOfMemory: there is no room for it.
   [[nodiscard]] op::ResultCode write(uint32_t offset, std::string_view bytes);
+  // The same in two steps: room for up to so many bytes, which the caller fills from the front; and how many it filled.
+  // Nothing else of the store may be called between them. After an error there is no second step.
+  [[nodiscard]] op::ResultCode begin_part(uint32_t offset, uint32_t length, op::PartRoom& room);
+  void end_part(uint32_t length);
   uint32_t received() const { return pieces_.length(); }
   uint32_t total_length() const { return total_length_; }
   bool is_complete() const { return received() == total_length_; }
@@ -348,6 +352,8 @@ class Store::Upload {
   Upload(Store* store, std::string_view key, uint32_t total_length, uint64_t promised);
   // Hands the pieces to the item that they become.
   Pieces take_pieces();
+  op::ResultCode admit(uint32_t offset, size_t length);
+  void count_chunks(uint32_t before);
   size_t extents() const { return pieces_.extents(); }
 
   Store* store_ = nullptr;
@@ -355,6 +361,8 @@ class Store::Upload {
   uint32_t total_length_ = 0;
   uint64_t promised_ = 0;  // bytes charged to the uploads' share
   Pieces pieces_;
+  uint32_t before_part_ = 0;  // length and chunks before begin_part()
+  uint32_t chunks_before_part_ = 0;
 };
 
 struct Store::Reservation {

@@ -79,21 +79,43 @@ Pieces Store::Upload::take_pieces() {
   return std::move(pieces_);
 }
 
-ResultCode Store::Upload::write(uint32_t offset, std::string_view bytes) {
-  if (store_ == nullptr || offset != received() || bytes.size() > total_length_ - received())
-    return ResultCode::kInvalid;
+// Whether so many more bytes may come now; then there are pages for them.
+ResultCode Store::Upload::admit(uint32_t offset, size_t length) {
+  if (store_ == nullptr || offset != received() || length > total_length_ - received()) return ResultCode::kInvalid;
   const uint64_t taken = store_->upload_chunks_ * kChunkSize;
-  const uint64_t own = rounded_to_chunks(received() + bytes.size()) - rounded_to_chunks(received());
+  const uint64_t own = rounded_to_chunks(received() + length) - rounded_to_chunks(received());
   if (taken + own > store_->large_budget()) return ResultCode::kOutOfMemory;
   if (store_->reclaimer_.owes()) store_->reclaimer_.pay_debt();
-  const bool has_room = store_->reclaimer_.ensure_room(0, pieces_.pages_needed(static_cast<uint32_t>(bytes.size())));
+  const bool has_room = store_->reclaimer_.ensure_room(0, pieces_.pages_needed(static_cast<uint32_t>(length)));
   store_->items_.end_step();
-  if (!has_room) return ResultCode::kOutOfMemory;
+  return has_room ? ResultCode::kOk : ResultCode::kOutOfMemory;
+}
+
+void Store::Upload::count_chunks(uint32_t before) {
+  const uint32_t more = pieces_.chunks() - before;
+  store_->upload_chunks_ += more;
+  store_->reclaimer_.owe(more * static_cast<uint32_t>(kChunkSize / kUnit));
+}
+
+ResultCode Store::Upload::write(uint32_t offset, std::string_view bytes) {
+  if (const ResultCode code = admit(offset, bytes.size()); code != ResultCode::kOk) return code;
   const uint32_t before = pieces_.chunks();
   pieces_.write(bytes);
-  store_->upload_chunks_ += pieces_.chunks() - before;
-  store_->reclaimer_.owe((pieces_.chunks() - before) * static_cast<uint32_t>(kChunkSize / kUnit));
+  count_chunks(before);
   return ResultCode::kOk;
+}
+
+ResultCode Store::Upload::begin_part(uint32_t offset, uint32_t length, op::PartRoom& room) {
+  if (const ResultCode code = admit(offset, length); code != ResultCode::kOk) return code;
+  chunks_before_part_ = pieces_.chunks();
+  before_part_ = received();
+  pieces_.extend(length, room);
+  return ResultCode::kOk;
+}
+
+void Store::Upload::end_part(uint32_t length) {
+  pieces_.cut(before_part_ + length);
+  count_chunks(chunks_before_part_);
 }
 
 }  // namespace egret::store

@@ -51,6 +51,10 @@ class ClientParser {
     if (language_ == Language::kBinary) return binary_.swallow_value();
     text_.swallow_value();
   }
+  void skip_part(size_t bytes) {
+    if (language_ == Language::kBinary) return binary_.skip_part(bytes);
+    text_.skip_part(bytes);
+  }
 
   // The client has authenticated.
   void set_authenticated() {

@@ -64,6 +64,9 @@ concept DialectParser = requires(P parser, std::string_view input, Command& out,
   // Between kValueBegin and kValueEnd: drops the rest of the value and its terminator; neither kValuePart nor kValueEnd
   // follows. For values that the caller has answered already, or cannot take.
   parser.swallow_value();
+  // Likewise, before kValueEnd: so many of its bytes have been taken from elsewhere than the buffer, and will not be in
+  // the input. Not more than the value has left.
+  parser.skip_part(size_t{});
 };
 
 // Names for logs and for failed tests.

@@ -20,6 +20,11 @@ ssize_t send_once(int fd, std::span<const iovec> pieces) {
   if (pieces.size() == 1) return ::send(fd, pieces[0].iov_base, pieces[0].iov_len, MSG_NOSIGNAL);
   return ::writev(fd, pieces.data(), static_cast<int>(pieces.size()));
 }
+
+ssize_t receive_once(int fd, std::span<const iovec> pieces) {
+  if (pieces.size() == 1) return ::recv(fd, pieces[0].iov_base, pieces[0].iov_len, 0);
+  return ::readv(fd, pieces.data(), static_cast<int>(pieces.size()));
+}
 }  // namespace
 
 void ClientSocket::end_output() const {
@@ -49,9 +54,9 @@ PlainSocket::~PlainSocket() {
   if (may_bring_descriptors_) base::close_peer_socket(take_fd());
 }
 
-ClientSocket::Transfer PlainSocket::receive(char* buffer, size_t capacity) {
-  if (may_bring_descriptors_) return receive_without_descriptors(buffer, capacity);
-  const ssize_t got = ::recv(fd(), buffer, capacity, 0);
+ClientSocket::Transfer PlainSocket::receive(std::span<const iovec> pieces) {
+  if (may_bring_descriptors_) return receive_without_descriptors(pieces);
+  const ssize_t got = receive_once(fd(), pieces);
   if (got > 0) return {Io::kDone, static_cast<size_t>(got)};
   if (got == 0) return {Io::kEnd};
   const bool later = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
@@ -59,10 +64,9 @@ ClientSocket::Transfer PlainSocket::receive(char* buffer, size_t capacity) {
 }
 
 // Where the kernel lets descriptors through.
-ClientSocket::Transfer PlainSocket::receive_without_descriptors(char* buffer, size_t capacity) const {
+ClientSocket::Transfer PlainSocket::receive_without_descriptors(std::span<const iovec> pieces) const {
   std::vector<base::UniqueFd> descriptors;
-  const base::FromPeer got =
-      base::receive_from_peer(fd(), std::as_writable_bytes(std::span(buffer, capacity)), descriptors);
+  const base::FromPeer got = base::receive_from_peer(fd(), pieces, descriptors);
   if (!descriptors.empty()) {
     base::close_elsewhere(descriptors);
     return {Io::kFailed};
@@ -76,7 +80,8 @@ bool PlainSocket::drop_input() const {
   if (!may_bring_descriptors_) return ClientSocket::drop_input();
   std::array<char, 16 * 1024> dropped;
   for (int i = 0; i < kMostDrops; ++i) {
-    const Transfer got = receive_without_descriptors(dropped.data(), dropped.size());
+    const iovec piece{dropped.data(), dropped.size()};
+    const Transfer got = receive_without_descriptors({&piece, 1});
     if (got.io != Io::kDone) return got.io == Io::kWantRead;
   }
   return true;

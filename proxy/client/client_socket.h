@@ -49,9 +49,13 @@ class ClientSocket {
     Io io;
     size_t bytes = 0;
   };
-  // kDone: received `bytes`, at least 1; if less than `capacity`, there is no more for now (but see holds_input()). Any
-  // other result: no bytes.
-  virtual Transfer receive(char* buffer, size_t capacity) = 0;
+  // kDone: received `bytes`, at least 1; if less than fit the pieces, there is no more for now (but see holds_input()).
+  // Any other result: no bytes.
+  virtual Transfer receive(std::span<const iovec> pieces) = 0;
+  Transfer receive(char* buffer, size_t capacity) {
+    const iovec piece{buffer, capacity};
+    return receive({&piece, 1});
+  }
   // Sends from the front of `pieces`; `bytes` says how much, whatever `io` is. kDone: everything. Else the next call
   // must begin with the bytes that this one left; they may have moved, and more may follow them.
   virtual Transfer send(std::span<const iovec> pieces) = 0;
@@ -74,12 +78,13 @@ class PlainSocket final : public ClientSocket {
   explicit PlainSocket(base::UniqueFd fd);
   ~PlainSocket() override;
   bool is_plain() const override { return true; }
-  Transfer receive(char* buffer, size_t capacity) override;
+  using ClientSocket::receive;
+  Transfer receive(std::span<const iovec> pieces) override;
   Transfer send(std::span<const iovec> pieces) override;
   bool drop_input() const override;
 
  private:
-  Transfer receive_without_descriptors(char* buffer, size_t capacity) const;
+  Transfer receive_without_descriptors(std::span<const iovec> pieces) const;
 
   const bool may_bring_descriptors_;
 };

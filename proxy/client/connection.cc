@@ -1,5 +1,7 @@
 #include "proxy/client/connection.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -11,6 +13,7 @@ using events::Event;
 
 namespace {
 constexpr int kReadsPerPass = 4;             // reads of one connection, so that none starves the others
+constexpr size_t kBeforeValue = 4096;        // bytes: read of a client that sends large values, where one may begin
 constexpr uint64_t kLingerNs = 500'000'000;  // how long a client may take to close its side before we close the socket
 }  // namespace
 
@@ -81,27 +84,59 @@ void Connection::wait_for_input() {
 
 // True: the socket may have more.
 bool Connection::read_once() {
-  const size_t capacity = worker_.input_blocks.block_size();
+  op::PartRoom room;
+  bool is_all = false;
+  if (rest_ == nullptr && dispatcher_.begin_direct(room, is_all)) return read_value(room, is_all);
+  const size_t capacity = expects_value_ && rest_ == nullptr ? kBeforeValue : worker_.input_blocks.block_size();
   char* const buffer = rest_ != nullptr ? rest_.get() : worker_.scratch.get();
   const ClientSocket::Transfer got = socket_->receive(buffer + rest_size_, capacity - rest_size_);
   if (got.io != Io::kDone) {
-    if (got.io == Io::kFailed) die();
-    if (got.io == Io::kEnd) {
-      goes_because_ = GoneBecause::kNormal;
-      drain();
-    }
-    if (got.io == Io::kWantWrite) {
-      pause_reading();
-      reading_waits_ = true;
-      retry_when(got.io);
-    }
+    on_no_input(got.io);
     return false;
   }
-  worker_.stats.bytes_read.add(got.bytes);
-  record_.last_active_ns.store(worker_.pass_ns, std::memory_order_relaxed);
+  note_input(got.bytes);
   const size_t size = rest_size_ + got.bytes;
   feed(std::string_view(buffer, size));
+  if (size == capacity && !dispatcher_.is_in_value()) expects_value_ = false;
   return size == capacity;
+}
+
+// Receives the client's large value where the store keeps it, and what follows it in the scratch memory.
+bool Connection::read_value(const op::PartRoom& room, bool is_all) {
+  std::array<iovec, op::PartRoom::kMostPieces + 1> pieces;
+  size_t count = 0;
+  for (; count < room.count; ++count) pieces[count] = {room.pieces[count].data(), room.pieces[count].size()};
+  const size_t behind = is_all ? kBeforeValue : 0;
+  if (is_all) pieces[count++] = {worker_.scratch.get(), behind};
+  const ClientSocket::Transfer got = socket_->receive({pieces.data(), count});
+  const size_t of_value = std::min<size_t>(got.bytes, room.length);
+  dispatcher_.end_direct(static_cast<uint32_t>(of_value));
+  if (got.io != Io::kDone) {
+    on_no_input(got.io);
+    return false;
+  }
+  expects_value_ = true;
+  note_input(got.bytes);
+  feed(std::string_view(worker_.scratch.get(), got.bytes - of_value));
+  return got.bytes == room.length + behind;
+}
+
+void Connection::note_input(size_t bytes) {
+  worker_.stats.bytes_read.add(bytes);
+  record_.last_active_ns.store(worker_.pass_ns, std::memory_order_relaxed);
+}
+
+void Connection::on_no_input(Io io) {
+  if (io == Io::kFailed) die();
+  if (io == Io::kEnd) {
+    goes_because_ = GoneBecause::kNormal;
+    drain();
+  }
+  if (io == Io::kWantWrite) {
+    pause_reading();
+    reading_waits_ = true;
+    retry_when(io);
+  }
 }
 
 void Connection::feed(std::string_view input) {

@@ -92,6 +92,9 @@ class Connection final : private ReplyObserver, private CommandObserver {
   bool may_read() const { return state_ == State::kOpen || state_ == State::kLastCall; }
   void read();
   bool read_once();
+  bool read_value(const op::PartRoom& room, bool is_all);
+  void note_input(size_t bytes);
+  void on_no_input(Io io);
   void retry_when(Io io);
   void look_for_held_input();
   bool holds_a_line() const;
@@ -126,6 +129,7 @@ class Connection final : private ReplyObserver, private CommandObserver {
   uint64_t lingers_until_ns_ = 0;
   GoneBecause goes_because_ = GoneBecause::kError;  // the reason to report if it ended now
   bool reading_ = true;
+  bool expects_value_ = false;  // the client sends large values: little is read before the store has room for the next
   bool sending_waits_ = false;  // sending waits for retry_
   bool reading_waits_ = false;
   ConnectionMemory memory_;

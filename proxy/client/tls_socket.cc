@@ -13,7 +13,7 @@
 namespace egret::proxy {
 
 namespace {
-constexpr int kRecordsPerReceive = 32;  // twice what fills a worker's buffer, since records may be smaller
+constexpr int kReadsPerReceive = 32;  // twice what fills a worker's buffer, since records may be smaller
 }  // namespace
 
 // OpenSSL stores errors in a queue per thread, and takes leftover errors for new ones: every path that fails must clear
@@ -37,23 +37,30 @@ Io TlsSocket::shake_hands() {
   return Io::kDone;
 }
 
-// Reads record after record until the buffer is full, the descriptor is empty, or kRecordsPerReceive were read.
-ClientSocket::Transfer TlsSocket::receive(char* buffer, size_t capacity) {
+// Reads record after record until the pieces are full, the descriptor is empty, or kReadsPerReceive were done.
+ClientSocket::Transfer TlsSocket::receive(std::span<const iovec> pieces) {
   holds_input_ = false;
   size_t total = 0;
+  size_t filled = 0;  // of pieces.front()
   Io io = is_ready_ ? Io::kDone : shake_hands();
-  for (int records = 0; records < kRecordsPerReceive && total < capacity && io == Io::kDone; ++records) {
+  for (int reads = 0; reads < kReadsPerReceive && !pieces.empty() && io == Io::kDone; ++reads) {
+    const iovec& piece = pieces.front();
     size_t got = 0;
-    const int result = SSL_read_ex(ssl_.get(), buffer + total, capacity - total, &got);
-    if (result == 1) {
-      total += got;
-    } else {
+    const int result =
+        SSL_read_ex(ssl_.get(), static_cast<char*>(piece.iov_base) + filled, piece.iov_len - filled, &got);
+    if (result != 1) {
       io = outcome(result);
+      break;
     }
+    total += got;
+    filled += got;
+    if (filled < piece.iov_len) continue;
+    pieces = pieces.subspan(1);
+    filled = 0;
   }
   if (total == 0) return {io};
   // There may be the rest of a record, more records, or an end or error for the next call.
-  holds_input_ = io == Io::kDone ? total < capacity || SSL_has_pending(ssl_.get()) == 1 : io != Io::kWantRead;
+  holds_input_ = io == Io::kDone ? !pieces.empty() || SSL_has_pending(ssl_.get()) == 1 : io != Io::kWantRead;
   return {Io::kDone, total};
 }
 

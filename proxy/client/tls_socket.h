@@ -18,7 +18,8 @@ class TlsSocket final : public ClientSocket {
   // Takes over `ssl`, which has no descriptor yet. `peer` is the client's name in the log.
   TlsSocket(base::UniqueFd fd, ssl_st* ssl, std::string peer, TlsCounters& counters);
 
-  Transfer receive(char* buffer, size_t capacity) override;
+  using ClientSocket::receive;
+  Transfer receive(std::span<const iovec> pieces) override;
   Transfer send(std::span<const iovec> pieces) override;
   bool holds_input() const override { return holds_input_; }
   bool is_ready() const override { return is_ready_; }

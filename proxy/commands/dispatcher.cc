@@ -50,6 +50,17 @@ size_t Dispatcher::feed(std::string_view input) {
   return used;
 }
 
+bool Dispatcher::begin_direct(op::PartRoom& room, bool& is_all) {
+  if (state_ != State::kReading || !uploads_.is_open() || !uploads_.begin_direct(room)) return false;
+  is_all = room.length == uploads_.left();
+  return true;
+}
+
+void Dispatcher::end_direct(uint32_t length) {
+  uploads_.end_direct(length);
+  client_.parser.skip_part(length);
+}
+
 // Whether the reason for waiting may be gone. An event that was held is handled even without room, since its answer may
 // be what others wait for.
 bool Dispatcher::may_act() {

@@ -13,15 +13,21 @@ namespace egret::proxy {
 using op::ResultCode;
 
 namespace {
-constexpr size_t kWorthSending = 8192;  // bytes: such a part is sent although it does not fill a slot
+constexpr size_t kWorthSending = 8192;        // bytes: such a part is sent although it does not fill a slot
+constexpr uint32_t kMostDirect = 128 * 1024;  // bytes: received at once, so that others are served soon
 }  // namespace
 
 Uploads::~Uploads() {
   if (upload_ != nullptr) forget();
 }
 
+bool Uploads::begin_direct(op::PartRoom& room) {
+  if (collected_ != nullptr || is_too_large_ || upload_->left() == 0) return false;
+  return upload_->begin_part(kMostDirect, room);
+}
+
 bool Uploads::is_worth_sending(size_t available) const {
-  if (collected_ != nullptr) return true;
+  if (collected_ != nullptr || upload_->goes_directly()) return true;
   return available >= std::min<size_t>({upload_->left(), upload_->max_part(), kWorthSending});
 }
 

@@ -5,8 +5,11 @@ import pathlib
 import re
 import signal
 import socket
+import struct
 import threading
+import time
 import urllib.request
+from random import Random
 
 import pytest
 
@@ -264,3 +267,104 @@ def test_a_stop_ends_what_is_lent(one):
         server.signal(signal.SIGTERM)
         server.wait()
     assert server.process.returncode == 0, server.log()
+
+
+def received_in_place(port):
+    metrics = page(port, "/metrics")
+    return sum(int(float(n)) for n in re.findall(r"^egret_backend_received_in_place_bytes_total\{.*\} (\S+)", metrics, re.M))
+
+
+def in_cuts(sock, request, random):
+    """Sends it in pieces, which the server may or may not read one by one."""
+    while request:
+        cut = random.choice((1, 2, 100, 4095, 4096, 4097, 30_000, 65_536, 200_000))
+        sock.sendall(request[:cut])
+        request = request[cut:]
+        if random.random() < 0.3:
+            time.sleep(0.001)
+
+
+@pytest.mark.parametrize("workers", ("1", "2"))
+def test_long_values_are_received_into_the_store(one, workers):
+    """Of any length, in any pieces, with other commands before and behind them, and appended to."""
+    server, port = with_metrics(one, "-t", workers)
+    random = Random(5)
+    sizes = [3000, 20_000, 65_535, 65_536, 65_537, 100_000, 131_072, 131_073, 500_000, 1_000_000]
+    for letter in (b"a", b"b", b"c"):
+        with connect(server.address) as sock, sock.makefile("rb") as heard:
+            for size in random.sample(sizes, len(sizes)):
+                value = (letter + random.randbytes(499)) * (size // 500)
+                request = b"mn\r\nset %s 7 0 %d\r\n%s\r\n" % (letter, len(value), value)
+                request += b"append %s 0 0 3\r\nend\r\nget %s\r\n" % (letter, letter)
+                sender = threading.Thread(target=in_cuts, args=(sock, request, random))
+                sender.start()
+                for line in (b"MN\r\n", b"STORED\r\n", b"STORED\r\n", b"VALUE %s 7 %d\r\n" % (letter, len(value) + 3)):
+                    assert heard.readline() == line, size
+                assert heard.read(len(value) + 3) == value + b"end", size
+                assert heard.readline() + heard.readline() == b"\r\nEND\r\n", size
+                sender.join()
+    total = 3 * sum(sizes)
+    assert received_in_place(port) > (total // 2 if workers == "1" else 0)
+    server.check_alive()
+
+
+def test_binary_long_values_are_received_into_the_store(one):
+    server, port = with_metrics(one, "-t", "1")
+    random = Random(6)
+    with connect(server.address) as sock, sock.makefile("rb") as heard:
+        for size in (20_000, 100_000, 131_072, 300_000):
+            value = random.randbytes(size)
+            store = struct.pack(">BBHBBHIIQII", 0x80, 0x01, 3, 8, 0, 0, 11 + size, 1, 0, 7, 0) + b"key" + value
+            fetch = struct.pack(">BBHBBHIIQ", 0x80, 0x00, 3, 0, 0, 0, 3, 2, 0) + b"key"
+            sender = threading.Thread(target=in_cuts, args=(sock, store + fetch, random))
+            sender.start()
+            stored = struct.unpack(">BBHBBHIIQ", heard.read(24))
+            assert (stored[5], stored[6]) == (0, 0)
+            got = struct.unpack(">BBHBBHIIQ", heard.read(24))
+            assert (got[5], got[6]) == (0, 4 + size)
+            assert heard.read(4 + size) == b"\0\0\0\7" + value
+            sender.join()
+    assert received_in_place(port) > 400_000
+
+
+def test_long_values_that_end_early_or_wrongly_are_no_values(one):
+    server, port = with_metrics(one, "-t", "1")
+    set_key = b"set key 0 0 100000\r\n"
+    assert ask(server.address, b"set key 0 0 3\r\nold\r\n") == b"STORED\r\n"
+    before = received_in_place(port)
+    for sent in (0, 1, 5000, 70_000, 100_000):
+        with connect(server.address) as sock:
+            sock.sendall(set_key + b"v" * sent)
+            time.sleep(0.01)
+    with connect(server.address) as sock, sock.makefile("rb") as heard:
+        sock.sendall(set_key + b"v" * 100_000 + b"xxget key\r\n")
+        assert heard.readline() == b"CLIENT_ERROR bad data chunk\r\n"
+    assert ask(server.address, b"get key\r\n", b"END\r\n") == b"VALUE key 0 3\r\nold\r\nEND\r\n"
+    assert received_in_place(port) > before
+    # All of it is free again: as much as ever fits.
+    value = b"w" * 1_000_000
+    for number in range(300):
+        assert ask(server.address, b"set k%d 0 0 %d\r\n%s\r\n" % (number, len(value), value)) == b"STORED\r\n"
+    server.check_alive()
+
+
+def test_clients_that_pause_within_long_values_hold_up_nobody(one):
+    """What the store has no room for is collected."""
+    server, _ = with_metrics(one, "-t", "1")
+    value = b"v" * 1_000_000
+    paused = [connect(server.address) for _ in range(20)]
+    for number, sock in enumerate(paused):
+        sock.sendall(b"set paused%d 0 0 %d\r\n%s" % (number, len(value), value[: 90_000 * (1 + number % 10)]))
+    for number in range(20):
+        assert ask(server.address, b"set k%d 0 0 %d\r\n%s\r\n" % (number, len(value), value)) == b"STORED\r\n"
+    outcomes = []
+    for number, sock in enumerate(paused):
+        with sock, sock.makefile("rb") as heard:
+            sock.sendall(value[90_000 * (1 + number % 10) :] + b"\r\n")
+            outcomes.append(heard.readline())
+    assert set(outcomes) <= {b"STORED\r\n", b"SERVER_ERROR out of memory storing object\r\n"}
+    assert b"STORED\r\n" in outcomes
+    for number, outcome in enumerate(outcomes):
+        got = ask(server.address, b"get paused%d\r\n" % number, b"END\r\n")
+        assert (outcome == b"STORED\r\n") == (got.count(b"v") >= len(value)), number
+    server.check_alive()

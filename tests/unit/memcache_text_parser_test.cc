@@ -293,6 +293,31 @@ TEST_CASE("swallowing may begin in the middle of a value, and at its very end") 
   }
 }
 
+TEST_CASE("bytes of a value that were taken from elsewhere are not awaited in the input") {
+  for (const size_t elsewhere : {1, 3, 7}) {
+    const std::string value = "1234567";
+    TextParser parser(Limits{4, 8192});
+    Command command;
+    REQUIRE(parser.next("set a 0 0 7\r\n", command).event == Event::kValueBegin);
+    parser.skip_part(elsewhere);
+    const std::string rest = value.substr(elsewhere) + "\r\nget b\r\n";
+    size_t used = 0;
+    if (elsewhere < value.size()) {
+      const Step step = parser.next(rest, command);
+      CHECK(step.event == Event::kValuePart);
+      CHECK(command.value == value.substr(elsewhere));
+      used = step.consumed;
+    } else {
+      CHECK(parser.next("\r", command).event == Event::kNeedMore);
+    }
+    const Step step = parser.next(std::string_view(rest).substr(used), command);
+    CHECK(step.event == Event::kValueEnd);
+    CHECK(command.terminator_ok);
+    CHECK(parser.next(std::string_view(rest).substr(used + step.consumed), command).event == Event::kKey);
+    CHECK(command.key == "b");
+  }
+}
+
 TEST_CASE("the value of an ms whose line is wrong is not taken for commands, as long as its length is known") {
   CHECK(parse("ms a 9 y\r\nflush_all\r\nget b\r\n") == Events{"CLIENT_ERROR invalid flag", "get b", "end get"});
   CHECK(parse("ms a S9\r\nflush_all\r\n") == Events{"CLIENT_ERROR bad command line format", "flush_all exptime 0"});

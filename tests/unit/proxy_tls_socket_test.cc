@@ -118,6 +118,21 @@ TEST_CASE("several records are received at once, and what the buffer has no room
   CHECK(heard == text + text + text + text + text);
 }
 
+TEST_CASE("what several records hold is received into several pieces of memory") {
+  Ends ends;
+  ends.shake_hands();
+  const std::string text = counted(100);
+  for (int i = 0; i < 5; ++i) ends.client_sends(text);
+  std::string heard(500, ' ');
+  const iovec first[] = {{heard.data(), 30}, {heard.data() + 30, 1}, {heard.data() + 31, 200}};
+  CHECK(ends.server->receive(first).bytes == 231);
+  CHECK(ends.server->holds_input());
+  const iovec rest[] = {{heard.data() + 231, 69}, {heard.data() + 300, 200}, {heard.data(), 1}};
+  CHECK(ends.server->receive(rest).bytes == 269);
+  CHECK(heard == text + text + text + text + text);
+  CHECK(ends.server->receive(rest).io == Io::kWantRead);
+}
+
 TEST_CASE("an end right behind the last bytes is held, too, and reported next") {
   Ends ends;
   ends.shake_hands();

@@ -77,6 +77,78 @@ TEST_CASE("parts come in order, without gaps, and all of them") {
   CHECK(h.store->counts().items == 0);
 }
 
+namespace {
+// Fills as much of the room as there is of `bytes`; returns the capacity of the room.
+uint32_t fill(const op::PartRoom& room, std::string_view bytes) {
+  uint32_t capacity = 0;
+  for (size_t i = 0; i < room.count; ++i) {
+    const size_t filled = bytes.copy(room.pieces[i].data(), room.pieces[i].size());
+    bytes.remove_prefix(filled);
+    capacity += static_cast<uint32_t>(room.pieces[i].size());
+  }
+  return capacity;
+}
+}  // namespace
+
+TEST_CASE("parts that are filled in by the caller may be of any length, and mixed with parts that are copied") {
+  Harness h;
+  for (const uint32_t length : {1u, 4095u, 4096u, 4097u, 61'440u, 61'441u, 65'536u, 65'537u, 100'000u, 300'000u}) {
+    const std::string value = pattern(length);
+    for (const uint32_t step : {1000u, 4096u, 5000u, 65'536u, 70'000u, 400'000u}) {
+      auto upload = std::move(h.store->reserve("a", length).upload);
+      for (bool is_copied = false; !upload.is_complete(); is_copied = !is_copied) {
+        const uint32_t offset = upload.received();
+        const auto next = std::string_view(value).substr(offset, step);
+        if (is_copied) {
+          REQUIRE(upload.write(offset, next) == ResultCode::kOk);
+          continue;
+        }
+        op::PartRoom room;
+        REQUIRE(upload.begin_part(offset, length - offset, room) == ResultCode::kOk);
+        CHECK(fill(room, next) == room.length);
+        CHECK(room.length <= length - offset);
+        const uint32_t filled = std::min(static_cast<uint32_t>(next.size()), room.length);
+        upload.end_part(filled);
+        CHECK(upload.received() == offset + filled);
+      }
+      CHECK(upload.commit(commit_of(h, "a")).code == ResultCode::kStored);
+      CHECK(h.get("a") == value);
+      h.check();
+    }
+  }
+}
+
+TEST_CASE("a part of which nothing was filled in leaves nothing behind, and the room is charged to uploads") {
+  Harness h;
+  const uint64_t before = h.store->memory().used;
+  {
+    auto upload = std::move(h.store->reserve("a", 500'000).upload);
+    for (int i = 0; i < 1000; ++i) {
+      op::PartRoom room;
+      REQUIRE(upload.begin_part(0, 100'000, room) == ResultCode::kOk);
+      CHECK(room.length == 100'000);
+      upload.end_part(0);
+    }
+    CHECK(upload.received() == 0);
+    op::PartRoom room;
+    CHECK(upload.begin_part(1, 100, room) == ResultCode::kInvalid);
+    CHECK(upload.begin_part(0, 500'001, room) == ResultCode::kInvalid);
+    CHECK(room.count == 0);
+    std::vector<Store::Upload> others;
+    while (true) {
+      auto other = h.store->reserve("b", 500'000);
+      if (other.code != ResultCode::kOk || other.upload.write(0, pattern(500'000)) != ResultCode::kOk) break;
+      others.push_back(std::move(other.upload));
+    }
+    CHECK(upload.begin_part(0, 500'000, room) == ResultCode::kOutOfMemory);
+    others.clear();
+    CHECK(upload.begin_part(0, 500'000, room) == ResultCode::kOk);
+    upload.end_part(10);
+  }
+  CHECK(h.store->memory().used == before);
+  h.check();
+}
+
 TEST_CASE("uploads together hold an eighth of the memory, and are promised half; a dropped one gives its share back") {
   Harness h(small_store(8u << 20, 256u << 10));
   const uint64_t before = h.store->memory().used;

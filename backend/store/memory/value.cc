@@ -126,17 +126,46 @@ void Pieces::add_extent() {
   extents_.push_back(chunk << kEndBits | length_);
 }
 
+char* Pieces::end_of_last() const {
+  return reinterpret_cast<char*>(pages_->chunk_data(first_chunk(extents_.back()))) + filled_of_last();
+}
+
+void Pieces::count_in_last(uint32_t bytes) {
+  length_ += bytes;
+  extents_.back() = first_chunk(extents_.back()) << kEndBits | length_;
+}
+
 void Pieces::write(std::string_view bytes) {
   expected_ = std::max<uint32_t>(expected_, length_ + static_cast<uint32_t>(bytes.size()));
   while (!bytes.empty()) {
     if (room_of_last() == 0) add_extent();
     const size_t part = std::min<size_t>(bytes.size(), room_of_last());
-    const uint64_t chunk = first_chunk(extents_.back());
-    std::memcpy(pages_->chunk_data(chunk) + filled_of_last(), bytes.data(), part);
-    length_ += static_cast<uint32_t>(part);
-    extents_.back() = chunk << kEndBits | length_;
+    std::memcpy(end_of_last(), bytes.data(), part);
+    count_in_last(static_cast<uint32_t>(part));
     bytes.remove_prefix(part);
   }
+}
+
+void Pieces::extend(uint32_t bytes, op::PartRoom& room) {
+  expected_ = std::max(expected_, length_ + bytes);
+  while (bytes > 0 && !room.is_full()) {
+    if (room_of_last() == 0) add_extent();
+    const uint32_t part = std::min(bytes, room_of_last());
+    room.add({end_of_last(), part});
+    count_in_last(part);
+    bytes -= part;
+  }
+}
+
+void Pieces::cut(uint32_t length) {
+  while (!extents_.empty() && start_of_last() >= length) {
+    length_ = start_of_last();
+    give_back(extents_.back());
+    extents_.pop_back();
+  }
+  if (length_ <= length) return;
+  length_ = length;
+  extents_.back() = first_chunk(extents_.back()) << kEndBits | length_;
 }
 
 void Pieces::write(const Pieces& other) {

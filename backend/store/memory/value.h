@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "op/direct_parts.h"
 #include "store/memory/item.h"
 #include "store/memory/pages.h"
 
@@ -73,6 +74,10 @@ class Pieces {
   uint32_t pages_needed(uint32_t bytes) const;
   void write(std::string_view bytes);
   void write(const Pieces& other);
+  // Appends up to so many bytes that are still to be filled in, and adds where they are to `room`, while that takes more.
+  void extend(uint32_t bytes, op::PartRoom& room);
+  // Ends the value there, and frees what is behind it.
+  void cut(uint32_t length);
   // Takes over all of `other`.
   void join(Pieces&& other);
   // Takes over a large item's extents and copies its tail. The item no longer owns them.
@@ -96,6 +101,8 @@ class Pieces {
   uint32_t start_of_last() const { return extents_.size() < 2 ? 0 : end_of(extents_[extents_.size() - 2]); }
   uint32_t filled_of_last() const { return length_ - start_of_last(); }
   uint32_t room_of_last() const { return extents_.empty() ? 0 : capacity(extents_.back()) - filled_of_last(); }
+  char* end_of_last() const;
+  void count_in_last(uint32_t bytes);
   bool wants_page() const;
   bool has_tail() const { return !extents_.empty() && filled_of_last() < kChunkSize; }
   void add_extent();

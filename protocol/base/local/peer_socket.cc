@@ -69,11 +69,15 @@ bool may_bring_descriptors(int socket) {
 }
 
 FromPeer receive_from_peer(int socket, std::span<std::byte> buffer, std::vector<UniqueFd>& descriptors) {
-  iovec vector{buffer.data(), buffer.size()};
+  const iovec piece{buffer.data(), buffer.size()};
+  return receive_from_peer(socket, {&piece, 1}, descriptors);
+}
+
+FromPeer receive_from_peer(int socket, std::span<const iovec> pieces, std::vector<UniqueFd>& descriptors) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostTravelling)];
   msghdr message{};
-  message.msg_iov = &vector;
-  message.msg_iovlen = 1;
+  message.msg_iov = const_cast<iovec*>(pieces.data());  // recvmsg() does not change it
+  message.msg_iovlen = pieces.size();
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   FromPeer got;

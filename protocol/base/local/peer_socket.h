@@ -13,6 +13,8 @@
 #include <span>
 #include <vector>
 
+#include <sys/uio.h>
+
 #include "base/unique_fd.h"
 
 namespace egret::base {
@@ -29,6 +31,7 @@ struct FromPeer {
 };
 // Receives without waiting. Descriptors are added to `descriptors`; the caller keeps those it wants, and gives all
 // others to the Closer.
+FromPeer receive_from_peer(int socket, std::span<const iovec> pieces, std::vector<UniqueFd>& descriptors);
 FromPeer receive_from_peer(int socket, std::span<std::byte> buffer, std::vector<UniqueFd>& descriptors);
 
 // The peer sees the end at once. Does nothing if it is closed already.

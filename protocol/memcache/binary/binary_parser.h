@@ -21,6 +21,7 @@ class BinaryParser {
   static size_t min_buffer(const Limits& limits);
   Step next(std::string_view input, Command& out) noexcept;
   void swallow_value();
+  void skip_part(size_t bytes) { left_ -= bytes; }
   // Whether the next byte begins a packet.
   bool is_between_commands() const { return state_ == State::kPacket; }
 

@@ -26,6 +26,7 @@ class AuthParser {
   // Events: kCommand (kAuthenticate; without a user if the value was too long), kError, kClose, kNeedMore.
   Step next(std::string_view input, Command& out) noexcept;
   void swallow_value() {}
+  void skip_part(size_t /*bytes*/) {}
   // Whether the next byte begins a line.
   bool is_between_commands() const { return left_ == 0; }
 

@@ -23,6 +23,7 @@ class TextParser {
   Step next(std::string_view input, Command& out) noexcept;
 
   void swallow_value();
+  void skip_part(size_t bytes) { left_ -= bytes; }
   // Whether the next byte begins a command.
   bool is_between_commands() const { return state_ == State::kLine; }
 

@@ -1,6 +1,7 @@
 #include "rpc/large/large_set.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "wire/codec.h"
 
@@ -91,6 +92,10 @@ size_t LargeSet::send(std::string_view bytes) {
       sent_ += static_cast<uint32_t>(bytes.size() - taken);
       return bytes.size();
     }
+    if (const size_t written = write_directly(bytes.substr(taken)); written > 0) {
+      taken += written;
+      continue;
+    }
     const Op next = part(bytes.substr(taken, max_part()));
     backend_is_slow_ = in_flight_ >= kMaxInFlight || !session_->lanes().of(store_.hash).append(next, this);
     if (backend_is_slow_) return taken;
@@ -101,6 +106,31 @@ size_t LargeSet::send(std::string_view bytes) {
     moved_ns_ = session_->lanes().pass_ns();
   }
   return taken;
+}
+
+// Not while parts are in slots: these come first.
+bool LargeSet::begin_part(uint32_t most, op::PartRoom& room) {
+  if (!goes_directly()) return false;
+  opened_ = true;
+  return direct_parts()->begin_part(part({}), most, room);
+}
+
+void LargeSet::end_part(uint32_t length) {
+  direct_parts()->end_part(part({}), length);
+  sent_ += length;
+  if (length > 0) moved_ns_ = session_->lanes().pass_ns();
+}
+
+size_t LargeSet::write_directly(std::string_view bytes) {
+  op::PartRoom room;
+  if (!begin_part(static_cast<uint32_t>(bytes.size()), room)) return 0;
+  const std::span<const std::span<char>> pieces(room.pieces.data(), room.count);
+  for (const std::span<char> piece : pieces) {
+    std::memcpy(piece.data(), bytes.data(), piece.size());
+    bytes.remove_prefix(piece.size());
+  }
+  end_part(room.length);
+  return room.length;
 }
 
 bool LargeSet::commit(const Op& store, Waiter* waiter) {

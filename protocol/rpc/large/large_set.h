@@ -2,6 +2,7 @@
 //
 //   enter() ─▶ send(bytes) ─ Upload ops ─▶ … ─▶ commit() ─ Commit op ─▶ the result goes to the commit's waiter
 //     │ no room: collect the value and enter_whole(), or wait_for_room()     └ abandon(): the backend forgets the parts
+//     └ begin_part(), end_part(): bytes are received in the store (op/direct_parts.h)
 //
 // The sets of a lane go side by side, told apart by their id; how much of them is open at once is UploadRoom's.
 // Memory: no byte of the value; a part is encoded straight into the open message. Thread: the worker's.
@@ -13,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "op/direct_parts.h"
 #include "op/op.h"
 #include "rpc/client_session.h"
 #include "rpc/session_ref.h"
@@ -35,6 +37,11 @@ class LargeSet final : private Waiter, private CreditWaiter {
   void wait_for_room();
   // Sends as much of `bytes` as there is credit for; returns how much. After a failure everything is taken and dropped.
   size_t send(std::string_view bytes);
+  // Where the backend has its lane's partition in this thread: room there for the next bytes, to be filled from the
+  // front. False: send() them. Between the two calls nothing else of the session may be called.
+  bool goes_directly() const { return goes_on() && in_flight_ == 0 && direct_parts() != nullptr; }
+  bool begin_part(uint32_t most, op::PartRoom& room);
+  void end_part(uint32_t length);
   // Opens the upload without a byte, for a value that is known to be refused. False: no credit, ask again.
   bool announce();
   // Sends the commit, whose result goes to `waiter`. Not after kSessionLost. False: no credit, ask again.
@@ -74,6 +81,8 @@ class LargeSet final : private Waiter, private CreditWaiter {
   bool same_session() const { return session_->is_open() && session_->lanes().generation() == generation_; }
   bool goes_on() const { return same_session() && !lost_room_; }
   op::Op part(std::string_view bytes) const;
+  op::DirectParts* direct_parts() const { return session_->lanes().of(store_.hash).direct_parts(); }
+  size_t write_directly(std::string_view bytes);
   void leave();
   void try_abort();
   void delete_if_done();

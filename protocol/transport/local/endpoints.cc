@@ -168,6 +168,11 @@ void LocalClientEndpoint::flush() {
   written_servers_.clear();
 }
 
+op::DirectParts* LocalClientEndpoint::direct_parts(uint32_t lane) {
+  FlushServer* const server = region_->at_flush(lane);
+  return server == nullptr ? nullptr : server->direct_parts();
+}
+
 size_t LocalClientEndpoint::poll(std::span<Event> events) {
   const size_t count = std::min(events.size(), reads_.size() - reads_done_);
   std::copy_n(reads_.begin() + static_cast<ptrdiff_t>(reads_done_), count, events.begin());
