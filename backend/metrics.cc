@@ -112,7 +112,7 @@ constexpr ExecutorMetric kExecutorMetrics[] = {
      "again.",
      &ExecutorCounters::pins_over_share},
     {"egret_backend_values_lent_total",
-     "Values of 16 KiB and more that clients of the same process sent from where the store has them, without a copy.",
+     "Values of 16 KiB to 1 MiB that clients of the same process sent from where the store has them, without a copy.",
      &ExecutorCounters::lent},
     {"egret_backend_received_in_place_bytes_total",
      "Bytes of values that clients of the same thread received where the store keeps them, without slots.",

@@ -24,7 +24,7 @@ inline constexpr size_t kPinUses = 2;
 struct PinEntry {
   uint32_t count = 0;
   uint64_t bytes = 0;          // charged
-  PinUse use = PinUse::kRead;  // of whoever pinned it first, who is charged for it
+  PinUse use = PinUse::kRead;  // who is charged for it: kLend, as soon as it is lent
   bool is_detached = false;    // out of the index: freed when its last pin ends
 };
 
@@ -49,6 +49,12 @@ class PinTable {
     Entries::node_type node = entries_.extract(ref.unit);
     charged_[static_cast<size_t>(node.mapped().use)] -= node.mapped().bytes;
     if (spare_.size() < kMostSpare) spare_.push_back(std::move(node));
+  }
+  // From now on the entry takes its bytes of that share.
+  void recharge(PinEntry& entry, PinUse use) {
+    charged_[static_cast<size_t>(entry.use)] -= entry.bytes;
+    entry.use = use;
+    charged_[static_cast<size_t>(use)] += entry.bytes;
   }
   // Bytes that its entries take of that share.
   uint64_t charged(PinUse use) const { return charged_[static_cast<size_t>(use)]; }

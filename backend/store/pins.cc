@@ -27,6 +27,10 @@ Store::Pin Store::pin(std::string_view key, uint64_t hash, PinUse use) {
     items_.log.pin(ref);
     items_.item(ref).set_bits(kPinned);
     entry = &items_.pins.add(ref, use, bytes);
+  } else if (use == PinUse::kLend && entry->use != use) {
+    // It stays for as long as its borrower takes, which readers need not.
+    if (items_.pins.charged(use) + entry->bytes > pin_budget(use)) return {};
+    items_.pins.recharge(*entry, use);
   }
   ++entry->count;
   return {this, ref, items_.item(ref).version(), value_length(items_.item(ref))};

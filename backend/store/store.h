@@ -307,12 +307,12 @@ class Store::Pin {
   // Whether the value's bytes stay unchanged, in the same place, until this pin ends. An append to a longer value takes
   // them over into the new version.
   bool keeps_bytes() const { return length_ <= kMostCopied; }
+  static constexpr uint32_t kMostCopied = 1u << 20;  // an append to a pinned value copies so many bytes of it
   // Another one of the same version.
   Pin share() const;
 
  private:
   friend class Store;
-  static constexpr uint32_t kMostCopied = 1u << 20;  // an append to a pinned value copies so many bytes of it
   Pin(Store* store, ItemRef ref, uint64_t version, uint32_t length)
       : store_(store), ref_(ref), version_(version), length_(length) {}
   Store* store_ = nullptr;

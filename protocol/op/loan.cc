@@ -20,9 +20,7 @@ bool Loan::revoke() {
 bool Loan::take(const LoanName& name) {
   uint64_t lent = state(name.serial, kLent);
   Loan& loan = *name.loan;
-  if (!loan.state_.compare_exchange_strong(lent, state(name.serial, kTaken), std::memory_order_acquire)) return false;
-  loan.is_kept_ = false;
-  return true;
+  return loan.state_.compare_exchange_strong(lent, state(name.serial, kTaken), std::memory_order_acquire);
 }
 
 // The lender must not find it before nothing of it is used any more.

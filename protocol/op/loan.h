@@ -1,7 +1,7 @@
 // A value that its store lends to a client of the same process: the bytes stay where they are, unchanged, until the
 // borrower gives them back.
 //
-//   lender: lend() ─ the name goes with the result ─▶ take() ─ pieces() are sent ─▶ give_back() ─▶ lender: returned()
+//   lender: lend() ─ the name goes with the result ─▶ take() ─ pieces() are sent ─▶ give_back() ─▶ ReturnedLoans::take()
 //           revoke(): nobody has taken it, and nobody can any more
 //
 // A Loan object is used again for other values, and so a name has a serial: who looks for a value that is no longer lent
@@ -61,13 +61,8 @@ class Loan {
   std::span<const std::string_view> pieces() const { return pieces_; }
   uint64_t length() const { return length_; }
   void give_back();
-  // Of the call in which it is handed out: gives it back, unless somebody keeps it (LoanRef).
-  void hand_out_is_over() {
-    if (!is_kept_) give_back();
-  }
 
  private:
-  friend class LoanRef;
   enum Phase : uint64_t { kAbsent, kLent, kTaken };
   static uint64_t state(uint64_t serial, Phase phase) { return serial << 2 | phase; }
 
@@ -77,14 +72,13 @@ class Loan {
   uint64_t length_ = 0;  // bytes
   std::vector<std::string_view> pieces_;
   Loan* next_ = nullptr;
-  bool is_kept_ = false;  // the borrower's
 };
 
-// Keeps a loan that is being handed out, and gives it back. Move-only. Thread: the borrower's.
+// Gives back a loan that was taken. Move-only. Thread: the borrower's.
 class LoanRef {
  public:
   LoanRef() = default;
-  explicit LoanRef(Loan& loan) : loan_(&loan) { loan.is_kept_ = true; }
+  explicit LoanRef(Loan& taken) : loan_(&taken) {}
   LoanRef(LoanRef&& other) noexcept : loan_(std::exchange(other.loan_, nullptr)) {}
   LoanRef& operator=(LoanRef&& other) noexcept {
     if (this != &other) {

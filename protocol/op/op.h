@@ -189,7 +189,7 @@ constexpr bool has_no_answer(ResultCode code) {
   return code >= ResultCode::kSessionLost;
 }
 
-class Loan;
+class LoanRef;
 
 // The answer to one op. `value` points into its producer's memory (store or slot); it is valid until the producer is
 // called again.
@@ -213,9 +213,9 @@ struct Result {
   std::string_view value;    // hit; stats: rows (op/stats.h); iterate: records (op/records.h)
   // Hit: the further pieces of a value that is not contiguous, after `value`. Empty in a result that was decoded.
   std::span<const std::string_view> further;
-  // Hit, of a backend in the same process: the whole value, whose first piece is `value`. Keep it by a LoanRef (loan.h), or
-  // go on as with a value of which `value` is a part. Null: it is not lent.
-  Loan* loan = nullptr;
+  // Hit, of a backend in the same process: the whole value, whose first piece is `value`. Move it away to keep it (loan.h),
+  // or go on as with a value of which `value` is a part. Null: it is not lent.
+  LoanRef* loan = nullptr;
 
   // Whether `value` is only a part of the item's value.
   bool is_partial() const { return value.size() < total_length; }

@@ -357,10 +357,10 @@ void ClientLane::hand_out(const op::LoanName& lent, Result& result, Waiter* wait
     if (waiter != nullptr) waiter->on_result(result);
     return;
   }
-  result.loan = lent.loan;
-  result.value = lent.loan->pieces().front();
+  op::LoanRef loan(*lent.loan);
+  result.loan = &loan;
+  result.value = loan->pieces().front();
   if (waiter != nullptr) waiter->on_result(result);
-  lent.loan->hand_out_is_over();
 }
 
 uint32_t ClientLane::hold(const Result& result) {

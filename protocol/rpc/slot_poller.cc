@@ -55,7 +55,7 @@ struct SlotPoller::Lane {
 struct SlotPoller::Message {
   LaneId lane = 0;
   uint64_t seq = 0;
-  wire::Request request;          // its body is in `copy`
+  wire::Request request;          // its body is in `copy`, or in the slot
   size_t reserved = 0;            // least bytes of the results still to come
   std::byte* response = nullptr;  // the slot
   std::byte* limit = nullptr;     // its end

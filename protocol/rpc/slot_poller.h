@@ -15,8 +15,8 @@
 // waits for more than about kLaneWork units of another lane between two of its own messages.
 //
 // Thread: the partition's, for everything. Memory: allocated when lanes are attached; poll() allocates nothing. A
-// request is copied once, and only the copy is checked and used; whatever a peer writes, at worst its own session ends.
-// A client of the same process is trusted: its requests are executed where they lie.
+// request of another process is copied once, and only the copy is checked and used; whatever a peer writes, at worst its
+// own session ends. A client of the same process is trusted: its requests are checked and executed where they lie.
 #pragma once
 
 #include <cstdint>

@@ -10,8 +10,9 @@
 namespace egret::proxy {
 
 namespace {
-constexpr size_t kMaxVectors = 64;  // pieces in one send
-constexpr size_t kKeptPieces = 16;  // the memory of a row of so many pieces is reused
+constexpr size_t kMaxVectors = 64;   // pieces in one send
+constexpr size_t kKeptPieces = 16;   // the memory of a row of so many pieces is reused
+constexpr size_t kSmallBlock = 512;  // bytes
 }  // namespace
 
 std::unique_ptr<char[]> BlockPool::take() {
@@ -31,13 +32,17 @@ OutputQueue::~OutputQueue() {
 
 char* OutputQueue::reserve(size_t length) {
   EGRET_DCHECK(length <= kBlockSize);
-  if (!has_pieces() || pieces_.back().capacity - pieces_.back().end < length) {
-    auto block = pool_.take();
-    const char* data = block.get();
-    pieces_.push_back({std::move(block), data, kBlockSize, 0, 0, false, false, false, kBlockSize});
-    memory_.charge(kBlockSize);
-  }
+  if (!has_pieces() || pieces_.back().capacity - pieces_.back().end < length) add_block(length);
   return pieces_.back().bytes.get() + pieces_.back().end;
+}
+
+void OutputQueue::add_block(size_t least) {
+  const bool is_small = least <= kSmallBlock && has_pieces() && pieces_.back().may_stay;
+  const size_t size = is_small ? kSmallBlock : kBlockSize;
+  auto block = is_small ? std::make_unique_for_overwrite<char[]>(size) : pool_.take();
+  const char* data = block.get();
+  pieces_.push_back({std::move(block), data, size, 0, 0, false, false, false});
+  charge(pieces_.back(), size);
 }
 
 void OutputQueue::commit(size_t length) {
@@ -51,7 +56,7 @@ void OutputQueue::commit(size_t length) {
 
 void OutputQueue::append(std::string_view bytes) {
   while (!bytes.empty()) {
-    if (!has_pieces() || pieces_.back().capacity <= pieces_.back().end) reserve(kBlockSize);
+    if (!has_pieces() || pieces_.back().capacity <= pieces_.back().end) add_block(bytes.size());
     Piece& last = pieces_.back();
     const size_t part = std::min(bytes.size(), last.capacity - last.end);
     std::memcpy(last.bytes.get() + last.end, bytes.data(), part);
@@ -84,7 +89,7 @@ void OutputQueue::keep_lent() {
   for (Piece& piece : pieces()) {
     if (piece.is_lent && !piece.may_stay && piece.bytes == nullptr) copy(piece);
   }
-  for (Lender& each : lenders_) each.hold.release();
+  for (size_t i = first_lender_; i < lenders_.size(); ++i) lenders_[i].hold.release();
 }
 
 // Lent bytes are charged when they are lent, although only the end of the pass shows whether they must be copied.
@@ -152,12 +157,15 @@ void OutputQueue::remove_last() {
 
 void OutputQueue::release(Piece& piece) {
   if (piece.charged > 0) memory_.refund(piece.charged);
-  if (!piece.is_lent) return pool_.give(std::move(piece.bytes));
+  if (!piece.is_lent && piece.capacity == kBlockSize) pool_.give(std::move(piece.bytes));
+  piece.bytes.reset();
   if (!piece.is_last_lent) return;
-  const Lender& done = lenders_.front();
+  const Lender done = std::exchange(lenders_[first_lender_], Lender{});
   large_ -= done.is_large ? 1 : 0;
   borrowed_ -= done.loan ? done.loan->length() : 0;
-  lenders_.erase(lenders_.begin());
+  if (++first_lender_ < lenders_.size() && (first_lender_ < kKeptPieces || first_lender_ * 2 < lenders_.size())) return;
+  lenders_.erase(lenders_.begin(), lenders_.begin() + static_cast<ptrdiff_t>(first_lender_));
+  first_lender_ = 0;
 }
 
 }  // namespace egret::proxy

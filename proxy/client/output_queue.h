@@ -1,6 +1,7 @@
 // The output of one client. Small answers are written one after the other into blocks from the worker's pool. A value
 // over kMaxCopied is sent from where it lies (response slots, the store of this process, or other memory); at the end of
-// the pass the bytes in slots that the socket has not taken are copied. One send passes as much as the socket takes.
+// the pass the bytes in slots that the socket has not taken are copied. One send passes as much as the socket takes. What
+// stands between two values that may stay where they are has a small block, so that a client that does not read holds little.
 //
 //   reserve/commit, append ─▶ blocks ─┐
 //                                     ├─▶ send ─▶ socket
@@ -74,7 +75,11 @@ class OutputQueue {
   bool may_run_ahead() const { return size_ == 0 || (size_ <= kMaxAhead && memory_.may_keep(kMaxAhead)); }
   static constexpr size_t kMaxAhead = 64 * 1024;
   // Whether a value of so many bytes may be lent by its store: what one connection keeps there has a limit.
-  bool may_borrow(uint64_t bytes) const { return borrowed_ + bytes <= kMaxBorrowed; }
+  // `besides`: what it has borrowed elsewhere. One that has borrowed nothing always may.
+  bool may_borrow(uint64_t bytes, uint64_t besides = 0) const {
+    const uint64_t held = borrowed_ + besides;
+    return held == 0 || held + bytes <= kMaxBorrowed;
+  }
   static constexpr uint64_t kMaxBorrowed = 8 << 20;
   // Whether a large value is not sent completely.
   bool has_large() const { return large_ > 0; }
@@ -94,6 +99,7 @@ class OutputQueue {
     bool is_last_lent;   // the lender's last piece: the lender is removed with it
     size_t charged = 0;  // bytes charged to memory_
   };
+  void add_block(size_t least);
   void charge(Piece& piece, size_t bytes);
   void copy(Piece& piece);
   void drop(size_t length);
@@ -108,10 +114,11 @@ class OutputQueue {
   // From first_ on. No deque, which holds half a KiB for an idle connection.
   std::vector<Piece> pieces_;
   size_t first_ = 0;
-  std::vector<Lender> lenders_;  // in the order of their pieces; few
-  bool has_borrowed_ = false;    // there are lent pieces that must be copied at the end of the pass
-  size_t large_ = 0;             // how many of lenders_ are large
-  uint64_t borrowed_ = 0;        // bytes of the values in lenders_ that are loans
+  std::vector<Lender> lenders_;  // in the order of their pieces, from first_lender_ on
+  size_t first_lender_ = 0;
+  bool has_borrowed_ = false;  // there are lent pieces that must be copied at the end of the pass
+  size_t large_ = 0;           // how many of lenders_ are large
+  uint64_t borrowed_ = 0;      // bytes of the values in lenders_ that are loans
   size_t size_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // One pending answer: every command, and every key of a retrieval, has one, made when the command is read. The answer of
 // a classic retrieval's last key ends with END.
 //
-//   kWaiting ──result──▶ kReady ──at the head of the queue (reply_queue.h)──▶ output
+//   kWaiting ──result──▶ kReady ──at the head of the queue (reply_queue.h)──▶ output, by a loan's pieces if there is one
 //       ├── it missed, and its key has moved here: pulled (pool/warm), and asked again
 //       └── its value is large, or may not be kept ──▶ kLarge ──at the head: fetched whole, sent from slots──▶ output
 //
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "memcache/answer.h"
+#include "op/loan.h"
 #include "op/op.h"
 #include "pool/warm/pulls.h"
 #include "proxy/commands/observe.h"
@@ -97,6 +98,7 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner, public pool::
   bool rereads_ = false;                  // kLarge: a value that was dropped is fetched again, and may have changed
   bool asked_again_ = false;              // after a pull
   bool failed_ = false;                   // kReady: `text` replaces the whole command's answer
+  op::LoanRef loan_;                      // kReady: the value, behind the head in stash_; its store lends it
   size_t charged_ = 0;                    // bytes charged to the connection's memory
   std::unique_ptr<rpc::LargeGet> large_;  // kLarge and at the head: so a connection has one
   std::string own_key_;                   // at most 250 bytes, whose memory is reused

@@ -70,6 +70,7 @@ void ReplyPool::give(Reply* reply) {
   reply->may_miss.reset();
   reply->session.reset();
   reply->large_.reset();
+  reply->loan_.reset();
   reply->charged_ = 0;
   reply->stash_.clear();
   if (reply->stash_.capacity() > kMaxKeptStash) reply->stash_.shrink_to_fit();
@@ -292,11 +293,28 @@ bool ReplyQueue::send_from_slot(Reply& reply, const Result& result) {
   return true;
 }
 
-// Answers the head by a value that its store lends. Others ask again when they are the head, and so does a connection that
-// has borrowed much.
+// Answers by a value that its store lends. A connection that has borrowed much asks again when the reply is the head.
 void ReplyQueue::send_loan(Reply& reply, const Result& result) {
-  if (&reply != head_ || !output_.may_borrow(result.total_length)) return read_again_later(reply, result);
-  send_value(reply, reply.key, result, {.loan = op::LoanRef(*result.loan)});
+  if (!output_.may_borrow(result.total_length, borrowed_)) return read_again_later(reply, result);
+  send_value(reply, reply.key, result, {.loan = std::move(*result.loan)});
+}
+
+void ReplyQueue::keep_loan(Reply& reply, op::LoanRef loan) {
+  borrowed_ += loan->length();
+  reply.loan_ = std::move(loan);
+}
+
+void ReplyQueue::drop_loan(Reply& reply) {
+  if (!reply.loan_) return;
+  borrowed_ -= reply.loan_->length();
+  reply.loan_.reset();
+}
+
+// Its head has been written.
+void ReplyQueue::lend(const Reply& reply, op::LoanRef loan) {
+  const auto pieces = loan->pieces();
+  output_.lend(pieces, {.loan = std::move(loan)});
+  output_.append(memcache::tail(reply.question));
 }
 
 // The head's value is written even at a limit if the client reads, since others may hold all the memory. A value that
@@ -356,9 +374,9 @@ void ReplyQueue::send_value(Reply& reply, std::string_view key, const Result& re
   const Room room = room_for(reply, memcache::max_head(reply.question, key.size()));
   written(reply, room, memcache::write_head(room.at, reply.question, key, result, result.total_length));
   if (room.is_output && lender.loan) {
-    const auto pieces = lender.loan->pieces();
-    output_.lend(pieces, std::move(lender));
-    output_.append(memcache::tail(reply.question));
+    lend(reply, std::move(lender.loan));
+  } else if (lender.loan) {
+    keep_loan(reply, std::move(lender.loan));
   } else if (room.is_output) {
     std::array<std::string_view, 1 + rpc::SlotHold::kMaxSlots> pieces{result.value};
     std::ranges::copy(result.further, pieces.begin() + 1);
@@ -395,9 +413,12 @@ void ReplyQueue::advance() {
 }
 
 void ReplyQueue::write_ready(Reply& reply) {
+  op::LoanRef loan = std::move(reply.loan_);
+  if (loan) borrowed_ -= loan->length();
   if (is_left_out(reply)) return;
   if (reply.failed_) failed_command_ = reply.command;
   output_.append(reply.stash_);
+  if (loan) lend(reply, std::move(loan));
   output_.append(reply.text);
   if (reply.ends_retrieval && !reply.failed_) output_.append(memcache::kEnd);
   observer_.on_output();
@@ -447,6 +468,7 @@ void ReplyQueue::ask_again_behind(const Reply& reply, std::string_view key) {
     memory_.refund(later->stash_.size());
     later->charged_ -= later->stash_.size();
     later->stash_.clear();
+    drop_loan(*later);
     begin_large(*later, key);
   }
 }
@@ -456,6 +478,8 @@ void ReplyQueue::ask_again_behind(const Reply& reply, std::string_view key) {
 void ReplyQueue::start_large(Reply& reply) {
   const Result partial = std::exchange(reply.partial_, without_value(reply.partial_));
   if (output_.has_large() || large_taken_ > 0) return;  // on_sent() continues
+  // Likewise. What replies behind it keep does not count: they wait for this one.
+  if (reply.rereads_ && !output_.may_borrow(partial.total_length)) return;
   // There was no memory for the value when it came; a reload may have raised the limit since.
   const bool has_memory_now = reply.rereads_ && memory_.may_keep(partial.total_length);
   if (output_.size() > kMaxUnread && !has_memory_now) return;

@@ -78,6 +78,9 @@ class ReplyQueue {
   void write_value(Reply& reply, const op::Result& result);
   bool send_from_slot(Reply& reply, const op::Result& result);
   void send_loan(Reply& reply, const op::Result& result);
+  void keep_loan(Reply& reply, op::LoanRef loan);
+  void drop_loan(Reply& reply);
+  void lend(const Reply& reply, op::LoanRef loan);
   void send_value(Reply& reply, std::string_view key, const op::Result& result, Lender lender);
   void write_line(Reply& reply, const op::Result& result);
   // Memory to write an answer to: the output's, or the reply's own.
@@ -112,6 +115,7 @@ class ReplyQueue {
   uint32_t waiting_keys_ = 0;    // retrieval replies without a result
   uint32_t holding_ = 0;         // unanswered replies in state kLarge or with `holds_key`
   uint32_t failed_command_ = 0;  // the retrieval that an error line answered: its further replies are dropped
+  uint64_t borrowed_ = 0;        // bytes of the loans that replies keep
   uint64_t large_taken_ = 0;     // bytes of large_value_memory for the value that is being fetched or sent
   bool waits_for_budget_ = false;
   bool is_advancing_ = false;  // advance() runs, and

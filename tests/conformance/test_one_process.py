@@ -219,6 +219,20 @@ def test_values_that_change_while_they_are_sent_are_whole(one):
     assert server.is_alive()
 
 
+def test_values_of_several_partitions_are_got_once_each(one):
+    """Their results come in another order than the keys'; what is lent waits for its turn."""
+    server, port = with_metrics(one, "-t", "2")
+    keys, value = [b"key%d" % number for number in range(40)], b"v" * 20_000
+    for key in keys:
+        assert ask(server.address, b"set %s 0 0 %d\r\n%s\r\n" % (key, len(value), value)) == b"STORED\r\n"
+    whole = b"".join(b"VALUE %s 0 %d\r\n%s\r\n" % (key, len(value), value) for key in keys) + b"END\r\n"
+    assert ask(server.address, b"get " + b" ".join(keys) + b"\r\n", b"END\r\n") == whole
+    assert ask(server.address, b"gat 1000 " + b" ".join(keys) + b"\r\n", b"END\r\n") == whole
+    figures = stats_of(server.address)
+    assert (figures["get_hits"], figures["touch_hits"]) == ("40", "40")
+    assert lent(port)[0] == 80
+
+
 def test_clients_that_do_not_read_are_lent_a_share_and_others_go_on(one):
     """What they have asked for stays as it was when they asked. Some read in the end, others go without a word."""
     server, port = with_metrics(one, "-t", "2")

@@ -34,7 +34,7 @@ TEST_CASE("a value is taken once, and comes back when nobody keeps it") {
   CHECK(text(loan) == "value");
   CHECK(loan.length() == 5);
   CHECK(returned.take() == nullptr);
-  loan.hand_out_is_over();
+  loan.give_back();
   CHECK(returned.take() == &loan);
   CHECK(returned.take() == nullptr);
 }
@@ -47,7 +47,6 @@ TEST_CASE("who keeps it gives it back at the end, wherever it was moved to") {
     LoanRef last;
     {
       LoanRef first(loan);
-      loan.hand_out_is_over();
       last = std::move(first);
     }
     CHECK(last->length() == 5);

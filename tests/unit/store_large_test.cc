@@ -265,6 +265,29 @@ TEST_CASE("a pinned version stays readable through overwriting, deleting and evi
   h.check();
 }
 
+TEST_CASE("a version that is lent while it is read is charged to what is lent, and leaves readers their share") {
+  Harness h(small_store(64u << 20, 1u << 20));
+  const std::string value = pattern(500'000);
+  std::vector<Store::Pin> readers, lent;
+  for (int i = 0; i < 100; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    h.set(key, value);
+    Store::Pin reader = h.store->pin(key, op::hash_key(key, h.config.hash_seed));
+    if (!reader) break;
+    readers.push_back(std::move(reader));
+    lent.push_back(h.store->pin(key, op::hash_key(key, h.config.hash_seed), PinUse::kLend));
+    if (!lent.back()) break;
+    readers.pop_back();
+  }
+  REQUIRE(!lent.empty());
+  CHECK_MESSAGE(!lent.back(), "lending is bounded, too");
+  CHECK_MESSAGE(lent.size() > 25, "by a quarter of the memory, not by the readers' eighth");
+  CHECK(lent.size() <= 34);
+  h.set("other", value);
+  CHECK(h.store->pin("other", op::hash_key("other", h.config.hash_seed)));
+  h.check();
+}
+
 TEST_CASE("a pinned number is left alone by incr, a pinned text by append") {
   Harness h;
   h.set("n", "10");

@@ -66,7 +66,7 @@ void LargeGet::accept_version(const Result& first) {
 void LargeGet::accept_loan(const Result& whole) {
   copied_.reset();
   piece_count_ = 0;
-  loan_ = op::LoanRef(*whole.loan);
+  loan_ = std::move(*whole.loan);
   const auto pieces = loan_->pieces();
   Result lent = whole;
   lent.loan = nullptr;
