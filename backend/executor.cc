@@ -531,23 +531,23 @@ Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
 }
 
 // Whatever is not as it should be, the client learns from an op.
-bool Executor::begin_part(const Op& part, rpc::LaneId lane, uint32_t most, op::PartRoom& room) {
-  begin_round();
-  const bool is_own =
-      op::partition_of(op::hash_key(part.key, options_.hash_seed), options_.partitions) == options_.partition;
-  if (!is_own || !may(part, lane)) return false;
+bool Executor::DirectLane::begin_part(const Op& part, uint32_t most, op::PartRoom& room) {
+  executor_.begin_round();
+  const ExecutorOptions& options = executor_.options_;
+  const uint64_t hash = op::hash_key(part.key, options.hash_seed);
+  if (op::partition_of(hash, options.partitions) != options.partition || !executor_.may(part, lane_)) return false;
   ResultCode refusal{};
-  Upload* const upload = upload_of_part(part, lane, refusal);
+  Upload* const upload = executor_.upload_of_part(part, lane_, refusal);
   if (upload == nullptr || upload->failure != ResultCode::kOk) return false;
   const uint32_t left = part.length - std::min(part.length, part.offset);
   return upload->parts.begin_part(part.offset, std::min(most, left), room) == ResultCode::kOk;
 }
 
-void Executor::end_part(const Op& part, rpc::LaneId lane, uint32_t length) {
-  Upload* const upload = find_upload(lane_state(lane), part);
+void Executor::DirectLane::end_part(const Op& part, uint32_t length) {
+  Upload* const upload = executor_.find_upload(executor_.lane_state(lane_), part);
   EGRET_DCHECK(upload != nullptr);  // begin_part() has found it
   upload->parts.end_part(length);
-  counters_.received_in_place += length;
+  executor_.counters_.received_in_place += length;
 }
 
 Result Executor::commit(const Op& op, rpc::LaneId lane_id) {

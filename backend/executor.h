@@ -72,6 +72,18 @@ inline uint64_t share_of(uint64_t whole, uint32_t partition, uint32_t partitions
 
 class Executor final : public rpc::OpHandler {
  public:
+  // What a lane whose client is this thread may call between rounds.
+  class DirectLane final : public op::DirectParts {
+   public:
+    DirectLane(Executor& executor, rpc::LaneId lane) : executor_(executor), lane_(lane) {}
+    bool begin_part(const op::Op& part, uint32_t most, op::PartRoom& room) override;
+    void end_part(const op::Op& part, uint32_t length) override;
+
+   private:
+    Executor& executor_;
+    const rpc::LaneId lane_;
+  };
+
   static base::Expected<std::unique_ptr<Executor>> create(const ExecutorOptions& options, const base::Clock& clock);
   Executor(const ExecutorOptions& options, const base::Clock& clock, std::unique_ptr<store::Store> store);
   [[gnu::noinline]] ~Executor() override;  // inlined, GCC 12 takes it for a free of what is not on the heap
@@ -83,9 +95,6 @@ class Executor final : public rpc::OpHandler {
   op::Result execute(size_t index) override;
   bool keep(size_t index, const op::Result& result) override;
   op::LoanName lend(size_t index, const op::Result& result) override;
-  // As op::DirectParts, of a lane whose client is this thread. Not during a round.
-  bool begin_part(const op::Op& part, rpc::LaneId lane, uint32_t most, op::PartRoom& room);
-  void end_part(const op::Op& part, rpc::LaneId lane, uint32_t length);
   // Ends the pins of keep(): the bytes are sent, or copied.
   void let_go() { kept_.clear(); }
   void lane_attached(rpc::LaneId lane, const rpc::LaneBinding& binding) override;

@@ -68,18 +68,16 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
 
  private:
   // A lane whose client is this very thread.
-  struct FlushedLane final : transport::FlushServer, op::DirectParts {
-    FlushedLane(Partition& of, rpc::LaneId lane, uint64_t session) : partition(of), id(lane), session_id(session) {}
+  struct FlushedLane final : transport::FlushServer {
+    FlushedLane(Partition& of, rpc::LaneId lane, uint64_t session)
+        : partition(of), id(lane), session_id(session), direct(*of.executor_, lane) {}
     void on_flush() override { partition.poller_.serve(id); }
     void on_ring() override;
-    op::DirectParts* direct_parts() override { return this; }
-    bool begin_part(const op::Op& part, uint32_t most, op::PartRoom& room) override {
-      return partition.executor_->begin_part(part, id, most, room);
-    }
-    void end_part(const op::Op& part, uint32_t length) override { partition.executor_->end_part(part, id, length); }
+    op::DirectParts* direct_parts() override { return &direct; }
     Partition& partition;
     const rpc::LaneId id;
     const uint64_t session_id;
+    Executor::DirectLane direct;
   };
   struct HomeEndpoint {
     uint64_t session_id;

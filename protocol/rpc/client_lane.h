@@ -95,9 +95,6 @@ class ClientLane {
   uint32_t hold(const op::Result& result);
   void release(uint32_t held);
 
-  // transport::ClientEndpoint::direct_parts()
-  op::DirectParts* direct_parts() const { return endpoint_.direct_parts(lane_); }
-
   // Seals the open message, if there is one, and stages it: with what its response needs, for which want is staged in
   // reply mode where the backend cannot be asked with the request.
   void seal();

@@ -7,6 +7,7 @@ namespace egret::rpc {
 
 void Lanes::make(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
                  SessionCounters& counters) {
+  endpoint_ = &endpoint;
   const LaneContext context{.layout = grant.layout,
                             .seal = {grant.nonce, (grant.features & wire::kOrderedMemory) != 0},
                             .fetch = fetch,

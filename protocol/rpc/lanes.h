@@ -44,6 +44,10 @@ class Lanes {
   }
   ClientLane& operator[](size_t number) { return *lanes_[number]; }
   UploadRoom& uploads(uint64_t hash);  // makes the lane active
+  // Of the key's lane: see transport::ClientEndpoint.
+  op::DirectParts* direct_parts(uint64_t hash) const {
+    return endpoint_->direct_parts(op::partition_of(hash, count()));
+  }
   PinTurn& pin_turn(uint64_t hash);
   // When this pass began, by the session's clock.
   uint64_t pass_ns() const { return times_.now_ns; }
@@ -90,6 +94,7 @@ class Lanes {
   base::OwnerThread owner_;
   const SessionTimes times_;
   ActiveLanes active_;
+  transport::ClientEndpoint* endpoint_ = nullptr;
   std::vector<std::unique_ptr<ClientLane>> lanes_;
   std::vector<Shared> shared_;  // by lane
   uint64_t hash_seed_ = 0;

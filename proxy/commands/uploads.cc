@@ -1,6 +1,5 @@
 #include "proxy/commands/uploads.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -13,7 +12,6 @@ namespace egret::proxy {
 using op::ResultCode;
 
 namespace {
-constexpr size_t kWorthSending = 8192;        // bytes: such a part is sent although it does not fill a slot
 constexpr uint32_t kMostDirect = 128 * 1024;  // bytes: received at once, so that others are served soon
 }  // namespace
 
@@ -27,8 +25,7 @@ bool Uploads::begin_direct(op::PartRoom& room) {
 }
 
 bool Uploads::is_worth_sending(size_t available) const {
-  if (collected_ != nullptr || upload_->goes_directly()) return true;
-  return available >= std::min<size_t>({upload_->left(), upload_->max_part(), kWorthSending});
+  return collected_ != nullptr || upload_->is_worth_sending(available);
 }
 
 Outcome Uploads::begin() {

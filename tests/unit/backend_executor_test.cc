@@ -173,7 +173,7 @@ TEST_SUITE("values in parts") {
     const auto fill_in = [&](uint32_t offset, uint32_t length) {
       const Op op = part(1, offset, total, "");
       PartRoom room;
-      REQUIRE(partition.executor->begin_part(op, 0, 100'000, room));
+      REQUIRE(Executor::DirectLane(*partition.executor, 0).begin_part(op, 100'000, room));
       CHECK(room.length == std::min(100'000u, total - offset));
       uint32_t left = length;
       for (size_t i = 0; i < room.count && left > 0; ++i) {
@@ -181,7 +181,7 @@ TEST_SUITE("values in parts") {
             std::string_view(value).substr(0, left).copy(room.pieces[i].data(), room.pieces[i].size());
         left -= static_cast<uint32_t>(filled);
       }
-      partition.executor->end_part(op, 0, length);
+      Executor::DirectLane(*partition.executor, 0).end_part(op, length);
     };
     fill_in(0, 0);
     fill_in(0, 70'000);
@@ -205,23 +205,25 @@ TEST_SUITE("values in parts") {
 
   TEST_CASE("what could not be taken as an op gets no room to fill in; nor does what others hold, until it is an op") {
     Partition partition(2, 0);
+    Executor::DirectLane lane(*partition.executor, 0);
     PartRoom room;
     std::string key = "key";
     while (partition_of(hash_key(key, 5), 2) != 1) key += "y";
-    CHECK_MESSAGE(!partition.executor->begin_part(part(1, 0, 6, "", key), 0, 6, room), "another partition's");
+    CHECK_MESSAGE(!lane.begin_part(part(1, 0, 6, "", key), 6, room), "another partition's");
     while (partition_of(hash_key(key, 5), 2) != 0) key += "y";
-    CHECK_MESSAGE(!partition.executor->begin_part(part(1, 3, 6, "", key), 0, 6, room), "no first part");
-    CHECK_MESSAGE(!partition.executor->begin_part(part(1, 0, 2 << 20, "", key), 0, 6, room), "too large");
-    REQUIRE(partition.executor->begin_part(part(2, 0, 6, "", key), 0, 100, room));
+    CHECK_MESSAGE(!lane.begin_part(part(1, 3, 6, "", key), 6, room), "no first part");
+    CHECK_MESSAGE(!lane.begin_part(part(1, 0, 2 << 20, "", key), 6, room), "too large");
+    REQUIRE(lane.begin_part(part(2, 0, 6, "", key), 100, room));
     CHECK_MESSAGE(room.length == 6, "no more than the value has");
-    partition.executor->end_part(part(2, 0, 6, "", key), 0, 3);
-    CHECK_MESSAGE(!partition.executor->begin_part(part(2, 4, 6, "", key), 0, 6, room), "a gap");
+    lane.end_part(part(2, 0, 6, "", key), 3);
+    CHECK_MESSAGE(!lane.begin_part(part(2, 4, 6, "", key), 6, room), "a gap");
     CHECK_MESSAGE(partition.code(part(2, 3, 6, "def", key)) == ResultCode::kOk, "it is not spoilt by that");
-    CHECK_MESSAGE(!partition.executor->begin_part(part(2, 6, 7, "", key), 0, 6, room), "another length");
+    CHECK_MESSAGE(!lane.begin_part(part(2, 6, 7, "", key), 6, room), "another length");
     CHECK(partition.code(with_id(OpCode::kCommit, 2, key)) != ResultCode::kStored);
     partition.executor->lane_dropped(1);
     partition.executor->lane_attached(1, {.rights = 0});
-    CHECK_MESSAGE(!partition.executor->begin_part(part(1, 0, 6, "", key), 1, 6, room), "no right to write");
+    CHECK_MESSAGE(!Executor::DirectLane(*partition.executor, 1).begin_part(part(1, 0, 6, "", key), 6, room),
+                  "no right to write");
   }
 
   TEST_CASE("uploads of two lanes are apart, whatever ids they chose") {

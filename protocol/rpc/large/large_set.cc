@@ -11,6 +11,10 @@ using op::Op;
 using op::OpCode;
 using op::ResultCode;
 
+namespace {
+constexpr uint32_t kWorthSending = 8192;  // bytes: such a part is sent although it does not fill a slot
+}  // namespace
+
 LargeSet::LargeSet(ClientSession& session, const Op& store, uint32_t total, uint32_t id)
     : session_(session),
       generation_(session.lanes().generation()),
@@ -53,6 +57,10 @@ void LargeSet::lose_room() {
   abort_pending_ = opened_;
   try_abort();
   if (!abort_pending_) leave();
+}
+
+bool LargeSet::is_worth_sending(size_t available) const {
+  return goes_directly() || available >= std::min<size_t>({left(), max_part(), kWorthSending});
 }
 
 uint32_t LargeSet::max_part() const {

@@ -39,7 +39,6 @@ class LargeSet final : private Waiter, private CreditWaiter {
   size_t send(std::string_view bytes);
   // Where the backend has its lane's partition in this thread: room there for the next bytes, to be filled from the
   // front. False: send() them. Between the two calls nothing else of the session may be called.
-  bool goes_directly() const { return goes_on() && in_flight_ == 0 && direct_parts() != nullptr; }
   bool begin_part(uint32_t most, op::PartRoom& room);
   void end_part(uint32_t length);
   // Opens the upload without a byte, for a value that is known to be refused. False: no credit, ask again.
@@ -52,12 +51,12 @@ class LargeSet final : private Waiter, private CreditWaiter {
   // kOutOfMemory: it was too slow, and others needed its room; the backend will refuse the commit.
   op::ResultCode failure() const;
 
-  // Bytes of the value that are still to be sent, and how many one part may carry: less is worth waiting for more.
+  // Whether to send() so many bytes now: they are all, or more would save little. If not, wait for more.
+  bool is_worth_sending(size_t available) const;
+  // Bytes of the value that are still to be sent.
   uint32_t left() const { return total_ - sent_; }
-  uint32_t sent() const { return sent_; }
   uint32_t total() const { return total_; }
   const std::string& key() const { return key_; }
-  uint32_t max_part() const;
   ClientSession& session() { return *session_; }
 
   // The commit has been sent: nothing more to do here.
@@ -81,7 +80,9 @@ class LargeSet final : private Waiter, private CreditWaiter {
   bool same_session() const { return session_->is_open() && session_->lanes().generation() == generation_; }
   bool goes_on() const { return same_session() && !lost_room_; }
   op::Op part(std::string_view bytes) const;
-  op::DirectParts* direct_parts() const { return session_->lanes().of(store_.hash).direct_parts(); }
+  uint32_t max_part() const;
+  bool goes_directly() const { return goes_on() && in_flight_ == 0 && direct_parts() != nullptr; }
+  op::DirectParts* direct_parts() const { return session_->lanes().direct_parts(store_.hash); }
   size_t write_directly(std::string_view bytes);
   void leave();
   void try_abort();

@@ -69,7 +69,7 @@ Progress InboundUploads::part(const Op& op, ResultCode& code) {
     upload->collected += static_cast<uint32_t>(op.value.size());
     return Progress::kAnswer;
   }
-  const uint32_t sent = upload->set->sent();
+  const uint32_t sent = upload->set->total() - upload->set->left();
   if (op.offset > sent || op.offset + op.value.size() < sent) return Progress::kAnswer;
   const std::string_view rest = op.value.substr(sent - op.offset);
   return upload->set->send(rest) == rest.size() ? Progress::kAnswer : Progress::kStalled;
