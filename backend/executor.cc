@@ -38,6 +38,7 @@ constexpr uint64_t kFlushWork = 16;
 constexpr uint64_t kNsPerWork = 100;   // of what the store counts (store/work.h)
 constexpr uint64_t kCommitWork = 64;   // a short upload that is appended is copied, up to 64 KiB
 constexpr uint64_t kLanesPerWork = 8;  // that are looked at for uploads
+constexpr uint32_t kNotedPart = 8192;  // bytes: whoever sends less at a time is as slow as one that sends nothing
 
 uint64_t work_of(OpCode code) {
   switch (code) {
@@ -94,8 +95,10 @@ struct Executor::Upload {
   ResultCode failure = ResultCode::kOk;
   uint64_t last_part_ns = 0;
   Charge charge;
+  uint32_t unnoted = 0;  // bytes that came as direct parts since last_part_ns
 
   uint64_t bytes() const { return parts ? parts.total_length() : 0; }
+  bool is_of(const Op& part) const { return parts.key() == part.key && parts.total_length() == part.length; }
   void fail(ResultCode why) {
     failure = why;
     parts.release();
@@ -193,6 +196,7 @@ uint64_t Executor::upkeep_in_ns() const {
     soonest = uint64_t{seconds} * 1'000'000'000;
   if (next_overdue_ns_ != UINT64_MAX)
     soonest = std::min(soonest, next_overdue_ns_ - std::min(next_overdue_ns_, now_ns_));
+  if (loans_.bytes() > 0) soonest = std::min(soonest, kLoanNs);
   return soonest;
 }
 
@@ -506,11 +510,25 @@ Executor::Upload* Executor::upload_of_part(const Op& op, rpc::LaneId lane_id, Re
     upload = &open_upload(lane, *access_[lane_id].user, op);
   }
   upload->last_part_ns = now_ns_;
-  if (upload->failure == ResultCode::kOk &&
-      (upload->parts.key() != op.key || upload->parts.total_length() != op.length)) {
-    upload->fail(ResultCode::kInvalid);
-  }
+  if (upload->failure == ResultCode::kOk && !upload->is_of(op)) upload->fail(ResultCode::kInvalid);
   return upload;
+}
+
+// Null: there is no room that is free. It comes before the lane's earlier commits, which will make room: so nothing is
+// refused, and nobody gives way.
+Executor::Upload* Executor::open_if_free(const Op& op, rpc::LaneId lane_id) {
+  LaneState& lane = lane_state(lane_id);
+  UserUse& user = *access_[lane_id].user;
+  if (lane.uploads.size() >= kMaxUploadsPerLane || !is_within_share(user.uploads, op.length) ||
+      !has_upload_room(lane, op.length)) {
+    return nullptr;
+  }
+  auto reserved = store_->reserve(op.key, op.length);
+  if (reserved.code != ResultCode::kOk) return nullptr;
+  next_overdue_ns_ = std::min(next_overdue_ns_, now_ns_ + kUploadIdleNs);
+  lane.uploads.push_back(
+      {op.upload_id, std::move(reserved.upload), ResultCode::kOk, now_ns_, Charge(user.uploads, op.length)});
+  return &lane.uploads.back();
 }
 
 Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
@@ -536,9 +554,9 @@ bool Executor::DirectLane::begin_part(const Op& part, uint32_t most, op::PartRoo
   const ExecutorOptions& options = executor_.options_;
   const uint64_t hash = op::hash_key(part.key, options.hash_seed);
   if (op::partition_of(hash, options.partitions) != options.partition || !executor_.may(part, lane_)) return false;
-  ResultCode refusal{};
-  Upload* const upload = executor_.upload_of_part(part, lane_, refusal);
-  if (upload == nullptr || upload->failure != ResultCode::kOk) return false;
+  Upload* upload = executor_.find_upload(executor_.lane_state(lane_), part);
+  if (upload == nullptr && part.offset == 0) upload = executor_.open_if_free(part, lane_);
+  if (upload == nullptr || upload->failure != ResultCode::kOk || !upload->is_of(part)) return false;
   const uint32_t left = part.length - std::min(part.length, part.offset);
   return upload->parts.begin_part(part.offset, std::min(most, left), room) == ResultCode::kOk;
 }
@@ -547,6 +565,11 @@ void Executor::DirectLane::end_part(const Op& part, uint32_t length) {
   Upload* const upload = executor_.find_upload(executor_.lane_state(lane_), part);
   EGRET_DCHECK(upload != nullptr);  // begin_part() has found it
   upload->parts.end_part(length);
+  upload->unnoted += length;
+  if (upload->unnoted >= kNotedPart || upload->parts.is_complete()) {
+    upload->last_part_ns = executor_.now_ns_;
+    upload->unnoted = 0;
+  }
   executor_.counters_.received_in_place += length;
 }
 

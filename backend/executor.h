@@ -124,8 +124,10 @@ class Executor final : public rpc::OpHandler {
   // that; what the user who holds most has beyond the other's user, likewise.
   static constexpr uint64_t kUploadSlowNs = 100'000'000;
   static constexpr uint64_t kPinNs = 1'000'000'000;  // a pinned version is kept this long
-  static constexpr size_t kMaxPinsPerLane = 64;      // the oldest makes room
-  static constexpr size_t kMaxKept = 64;             // beyond that, values are copied into slots
+  // An idle partition looks this often for what was lent and has come back.
+  static constexpr uint64_t kLoanNs = 1'000'000'000;
+  static constexpr size_t kMaxPinsPerLane = 64;  // the oldest makes room
+  static constexpr size_t kMaxKept = 64;         // beyond that, values are copied into slots
   static constexpr size_t kMaxUploadsPerLane = 64;
   static constexpr size_t kMaxComplaint = 200;  // bytes: fits the smallest slot with room to spare
 
@@ -158,6 +160,7 @@ class Executor final : public rpc::OpHandler {
   store::Store::Pin pin_of(const op::Op& op, rpc::LaneId lane, uint64_t version);
   op::Result upload_part(const op::Op& op, rpc::LaneId lane);
   Upload* upload_of_part(const op::Op& op, rpc::LaneId lane, op::ResultCode& refusal);
+  Upload* open_if_free(const op::Op& op, rpc::LaneId lane);
   op::Result commit(const op::Op& op, rpc::LaneId lane);
   op::Result abort(const op::Op& op, rpc::LaneId lane);
   op::Result stats(const op::Op& op);

@@ -115,7 +115,7 @@ constexpr ExecutorMetric kExecutorMetrics[] = {
      "Values of 16 KiB to 1 MiB that clients of the same process sent from where the store has them, without a copy.",
      &ExecutorCounters::lent},
     {"egret_backend_received_in_place_bytes_total",
-     "Bytes of values that clients of the same thread received where the store keeps them, without slots.",
+     "Bytes of values that clients of the same thread received or wrote where the store keeps them, without slots.",
      &ExecutorCounters::received_in_place},
     {"egret_backend_fills_total",
      "Values stored that another backend of the pool still had, after the members of the pool had changed.",

@@ -1,6 +1,5 @@
 // The values that a store has lent to clients of its own process (op/loan.h): each is pinned until its borrower has given
-// it back, in which thread that may be, and the partition has looked: at its next round, which an idle one has at its next
-// request.
+// it back, in which thread that may be, and the partition has looked: at its next round.
 //
 //   lend(pin) ─▶ a name, in the result ─▶ the borrower takes it, sends the pieces, gives it back ─▶ take_back(): the pin ends
 //                  └─ its borrower is gone, and has not taken it: revoke()

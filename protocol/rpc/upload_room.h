@@ -23,7 +23,8 @@ class LargeSet;
 class UploadRoom {
  public:
   static constexpr uint64_t kSlowNs = 1'000'000'000;
-  static constexpr size_t kMaxOpen = 32;  // the backend allows a lane twice as many
+  static constexpr size_t kMaxOpen =
+      32;  // the backend allows a lane twice as many, those included whose commit is on its way
 
   explicit UploadRoom(uint64_t limit) : limit_(limit) {}
 

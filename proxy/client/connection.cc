@@ -84,10 +84,14 @@ void Connection::wait_for_input() {
 
 // True: the socket may have more.
 bool Connection::read_once() {
-  op::PartRoom room;
-  bool is_all = false;
-  if (rest_ == nullptr && dispatcher_.begin_direct(room, is_all)) return read_value(room, is_all);
-  const size_t capacity = expects_value_ && rest_ == nullptr ? kBeforeValue : worker_.input_blocks.block_size();
+  const bool is_in_value = dispatcher_.is_in_value();
+  if (is_in_value && rest_ == nullptr) {
+    op::PartRoom room;
+    bool is_all = false;
+    if (dispatcher_.begin_direct(room, is_all)) return read_value(room, is_all);
+  }
+  const bool is_short = expects_value_ && !is_in_value && rest_ == nullptr;
+  const size_t capacity = is_short ? kBeforeValue : worker_.input_blocks.block_size();
   char* const buffer = rest_ != nullptr ? rest_.get() : worker_.scratch.get();
   const ClientSocket::Transfer got = socket_->receive(buffer + rest_size_, capacity - rest_size_);
   if (got.io != Io::kDone) {

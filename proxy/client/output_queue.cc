@@ -10,9 +10,9 @@
 namespace egret::proxy {
 
 namespace {
-constexpr size_t kMaxVectors = 64;   // pieces in one send
-constexpr size_t kKeptPieces = 16;   // the memory of a row of so many pieces is reused
-constexpr size_t kSmallBlock = 512;  // bytes
+constexpr size_t kMaxVectors = 64;    // pieces in one send
+constexpr size_t kKeptPieces = 16;    // the memory of a row of so many pieces is reused
+constexpr size_t kSmallBlock = 1024;  // bytes: the longest head and more
 }  // namespace
 
 std::unique_ptr<char[]> BlockPool::take() {
@@ -166,6 +166,7 @@ void OutputQueue::release(Piece& piece) {
   if (++first_lender_ < lenders_.size() && (first_lender_ < kKeptPieces || first_lender_ * 2 < lenders_.size())) return;
   lenders_.erase(lenders_.begin(), lenders_.begin() + static_cast<ptrdiff_t>(first_lender_));
   first_lender_ = 0;
+  if (lenders_.empty() && lenders_.capacity() > kKeptPieces) lenders_.shrink_to_fit();
 }
 
 }  // namespace egret::proxy

@@ -13,7 +13,8 @@
 namespace egret::proxy {
 
 namespace {
-constexpr int kReadsPerReceive = 32;  // twice what fills a worker's buffer, since records may be smaller
+// A read ends where a record or a piece of memory does: more than fill a worker's buffer, or the pieces of a large value.
+constexpr int kReadsPerReceive = 32;
 }  // namespace
 
 // OpenSSL stores errors in a queue per thread, and takes leftover errors for new ones: every path that fails must clear

@@ -1,5 +1,6 @@
 // A storage command whose value does not fit a request slot: its bytes go to the backend as they arrive, from the input
-// directly into request slots (rpc::LargeSet). The commit's result answers the command.
+// directly into request slots, or into the store if that is this thread's (rpc::LargeSet). The commit's result answers
+// the command.
 //
 //   kValueBegin ─▶ begin: route, order, room at the backend ─▶ kValuePart, … ─▶ part ─▶ kValueEnd ─▶ end: commit
 //

@@ -369,7 +369,8 @@ void ReplyQueue::write_value(Reply& reply, const Result& result) {
   written(reply, room, memcache::write_text(memcache::write_text(end, result.value), tail));
 }
 
-// Answers the head without copying the value; `lender` keeps the value in place until the end of the pass.
+// Answers without copying the value, which `lender` keeps in place: the head, or any reply by a loan, which waits for its
+// turn.
 void ReplyQueue::send_value(Reply& reply, std::string_view key, const Result& result, Lender lender) {
   const Room room = room_for(reply, memcache::max_head(reply.question, key.size()));
   written(reply, room, memcache::write_head(room.at, reply.question, key, result, result.total_length));

@@ -219,11 +219,63 @@ TEST_SUITE("values in parts") {
     CHECK_MESSAGE(!lane.begin_part(part(2, 4, 6, "", key), 6, room), "a gap");
     CHECK_MESSAGE(partition.code(part(2, 3, 6, "def", key)) == ResultCode::kOk, "it is not spoilt by that");
     CHECK_MESSAGE(!lane.begin_part(part(2, 6, 7, "", key), 6, room), "another length");
-    CHECK(partition.code(with_id(OpCode::kCommit, 2, key)) != ResultCode::kStored);
+    CHECK(partition.code(with_id(OpCode::kCommit, 2, key)) == ResultCode::kStored);
     partition.executor->lane_dropped(1);
     partition.executor->lane_attached(1, {.rights = 0});
     CHECK_MESSAGE(!Executor::DirectLane(*partition.executor, 1).begin_part(part(1, 0, 6, "", key), 6, room),
                   "no right to write");
+  }
+
+  TEST_CASE("direct parts that come before earlier commits of their lane spoil nothing, and take nobody's room") {
+    Partition partition;
+    Executor::DirectLane lane(*partition.executor, 0), other(*partition.executor, 1);
+    const std::string value(500'000, 'v');
+    const auto total = static_cast<uint32_t>(value.size());
+    const auto fill_in = [&](Executor::DirectLane& by, const std::string& key, uint32_t id) {
+      uint32_t sent = 0;
+      for (PartRoom room; by.begin_part(part(id, sent, total, "", key), total, room); room = {}) {
+        for (size_t i = 0; i < room.count; ++i) std::ranges::fill(room.pieces[i], 'v');
+        by.end_part(part(id, sent, total, "", key), room.length);
+        sent += room.length;
+        if (sent == total) break;
+      }
+      return sent;
+    };
+    CHECK(fill_in(other, "other", 1) == total);
+    // As many as the lane may have; then one more, before any of them is committed.
+    uint32_t last = 1;
+    while (fill_in(lane, "key" + std::to_string(last), last) == total) ++last;
+    CHECK(last > 2);
+    for (uint32_t id = 1; id < last; ++id)
+      CHECK(partition.code(with_id(OpCode::kCommit, id, "key" + std::to_string(id))) == ResultCode::kStored);
+    const std::string late = "key" + std::to_string(last);
+    for (uint32_t offset = 0; offset < total; offset += 50'000) {
+      CHECK(partition.code(part(last, offset, total, value.substr(0, 50'000), late)) == ResultCode::kOk);
+    }
+    CHECK(partition.code(with_id(OpCode::kCommit, last, late)) == ResultCode::kStored);
+    CHECK(partition.code(with_id(OpCode::kCommit, 1, "other"), 1) == ResultCode::kStored);
+    CHECK(partition.executor->counters().uploads_gave_way == 0);
+  }
+
+  TEST_CASE("who fills in a byte now and then is as slow as who sends nothing") {
+    Partition partition;
+    Executor::DirectLane lane(*partition.executor, 0);
+    const auto fill_in = [&](uint32_t offset, uint32_t length) {
+      PartRoom room;
+      if (!lane.begin_part(part(1, offset, 100'000, ""), 100'000, room)) return false;
+      lane.end_part(part(1, offset, 100'000, ""), length);
+      return true;
+    };
+    CHECK(fill_in(0, 10'000));
+    for (uint32_t second = 1; second < 31; ++second) {
+      partition.clock.advance_ns(1'000'000'000);
+      CHECK(fill_in(9'999 + second, second < 30 ? 1 : 0) == (second < 30));
+    }
+    CHECK(fill_in(0, 10'000));
+    for (uint32_t second = 1; second < 8; ++second) {
+      partition.clock.advance_ns(10'000'000'000);
+      CHECK(fill_in(10'000 * second, 10'000));
+    }
   }
 
   TEST_CASE("uploads of two lanes are apart, whatever ids they chose") {
@@ -514,6 +566,24 @@ TEST_SUITE("chunks and pins") {
     CHECK(whole == value);
     name.loan->give_back();
     CHECK(partition.code(make(OpCode::kSet, "key", std::string(900'000, 'x'))) == ResultCode::kStored);
+  }
+
+  TEST_CASE("an idle partition looks for what was lent, and ends its pin when it has come back") {
+    Partition partition;
+    partition.run(make(OpCode::kSet, "key", std::string(100'000, 'o')));
+    while (partition.executor->idle_step()) {
+    }
+    CHECK(partition.executor->upkeep_in_ns() == UINT64_MAX);
+    const Result result = partition.run_in_place(make(OpCode::kGet, "key"));
+    const LoanName name = partition.executor->lend(0, result);
+    REQUIRE(Loan::take(name));
+    CHECK(partition.executor->levels().lent_bytes == 100'000);
+    CHECK(partition.executor->upkeep_in_ns() <= Executor::kLoanNs);
+    name.loan->give_back();
+    while (partition.executor->idle_step()) {
+    }
+    CHECK(partition.executor->levels().lent_bytes == 0);
+    CHECK(partition.executor->upkeep_in_ns() == UINT64_MAX);
   }
 
   TEST_CASE("what nobody has taken is lent no more when its lane goes; what was taken stays") {

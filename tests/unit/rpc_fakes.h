@@ -97,6 +97,7 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
     return count;
   }
   void ring(uint32_t lane) override { rings.push_back(lane); }
+  op::DirectParts* direct_parts(uint32_t) override { return direct; }
   int data_fd() const override { return data; }
   uint32_t come_back_ms() const override { return pause_ms; }
   void arm() override { ++arms; }
@@ -112,8 +113,9 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
   int flushes = 0, polls = 0, arms = 0, keep_alives = 0;
   std::function<void()> on_flush;  // by default nothing
   int control = -1, data = -1;     // control_fd(), data_fd()
-  bool completes_reads = false;    // in the next poll(), as shared memory does; else the test does
-  uint32_t pause_ms = 0;           // come_back_ms()
+  op::DirectParts* direct = nullptr;
+  bool completes_reads = false;  // in the next poll(), as shared memory does; else the test does
+  uint32_t pause_ms = 0;         // come_back_ms()
   bool peer_gone = false, refuse_map = false, closed = false;
 
  private:

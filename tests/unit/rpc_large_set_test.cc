@@ -84,6 +84,74 @@ TEST_CASE("who has lost its room keeps it until its abort is on its way: no part
   f.serve();
 }
 
+namespace {
+// A store in the client's thread, which takes everything.
+struct Taker final : op::DirectParts {
+  bool begin_part(const op::Op& part, uint32_t most, op::PartRoom& room) override {
+    if (!takes) return false;
+    memory.resize(std::min(most, part.length - part.offset));
+    room.add(memory);
+    return true;
+  }
+  void end_part(const op::Op&, uint32_t length) override { taken += length; }
+  bool takes = true;
+  std::string memory;
+  uint32_t taken = 0;
+};
+
+uint32_t receive(LargeSet& set, uint32_t bytes) {
+  op::PartRoom room;
+  if (!set.begin_part(100'000, room)) return 0;
+  set.end_part(std::min(bytes, room.length));
+  return std::min(bytes, room.length);
+}
+}  // namespace
+
+TEST_CASE("a client that sends a byte now and then is slow, whether parts go by slots or not") {
+  Fixture f;
+  Taker store;
+  f.backend.endpoint->direct = &store;
+  LargeSet* slow = f.upload("slow", 3000);
+  REQUIRE(slow->enter());
+  CHECK(receive(*slow, 100) == 100);
+  LargeSet* next = f.upload("next", 3000);
+  REQUIRE(!next->enter());
+  next->wait_for_room();
+  for (int i = 0; i < 4; ++i) {
+    f.backend.pass_time(kSecond / 2);
+    if (slow->failure() == op::ResultCode::kOk) CHECK(receive(*slow, 1) == 1);
+  }
+  CHECK(slow->failure() == op::ResultCode::kOutOfMemory);
+  CHECK(next->enter());
+  CHECK(next->send(std::string(3000, 'n')) == 3000);
+  CHECK(store.taken >= 3100);
+  slow->abandon();
+  next->abandon();
+  f.serve();
+}
+
+TEST_CASE("a client that stops after the backend was slow is slow itself, once its bytes are taken directly again") {
+  Fixture f;
+  Taker store;
+  f.backend.endpoint->direct = &store;
+  LargeSet* slow = f.upload("slow", 3900);
+  REQUIRE(slow->enter());
+  store.takes = false;
+  CHECK(slow->send(std::string(3800, 's')) < 3800);  // no credit for more
+  f.serve();
+  f.backend.pass_time(kSecond / 100);
+  store.takes = true;
+  CHECK(receive(*slow, 1) == 1);
+  LargeSet* next = f.upload("next", 3000);
+  REQUIRE(!next->enter());
+  next->wait_for_room();
+  f.backend.pass_time(2 * kSecond);
+  CHECK(slow->failure() == op::ResultCode::kOutOfMemory);
+  slow->abandon();
+  next->abandon();
+  f.serve();
+}
+
 TEST_CASE("an upload that waited for room and is collected instead holds up nobody who comes later") {
   Fixture f;
   LargeSet* open = f.upload("open", 3000);

@@ -13,6 +13,8 @@ using op::ResultCode;
 
 namespace {
 constexpr uint32_t kWorthSending = 8192;  // bytes: such a part is sent although it does not fill a slot
+constexpr size_t kAtOnce = 128 << 10;     // bytes for which room is asked at once
+constexpr size_t kMostDirect = 1 << 20;   // bytes that send() writes at once; more go by slots, which others share
 }  // namespace
 
 LargeSet::LargeSet(ClientSession& session, const Op& store, uint32_t total, uint32_t id)
@@ -51,7 +53,8 @@ void LargeSet::leave() {
 }
 
 // The parts are forgotten at the backend, and what the client still sends is dropped.
-// Its room is free when the abort is on its way, so that parts of others do not overtake it.
+// Its room is free when the abort is on its way, so that parts of others do not overtake it. Direct parts do: they have
+// only what is free without it.
 void LargeSet::lose_room() {
   lost_room_ = true;
   abort_pending_ = opened_;
@@ -100,7 +103,8 @@ size_t LargeSet::send(std::string_view bytes) {
       sent_ += static_cast<uint32_t>(bytes.size() - taken);
       return bytes.size();
     }
-    if (const size_t written = write_directly(bytes.substr(taken)); written > 0) {
+    const size_t written = taken < kMostDirect ? write_directly(bytes.substr(taken, kAtOnce)) : 0;
+    if (written > 0) {
       taken += written;
       continue;
     }
@@ -126,7 +130,12 @@ bool LargeSet::begin_part(uint32_t most, op::PartRoom& room) {
 void LargeSet::end_part(uint32_t length) {
   direct_parts()->end_part(part({}), length);
   sent_ += length;
-  if (length > 0) moved_ns_ = session_->lanes().pass_ns();
+  unnoted_ += length;
+  backend_is_slow_ = false;
+  if (unnoted_ < kWorthSending && left() > 0) return;  // a byte now and then is not progress
+  unnoted_ = 0;
+  session_->lanes().uploads(store_.hash);  // the session has work again: its time is this pass's
+  moved_ns_ = session_->lanes().pass_ns();
 }
 
 size_t LargeSet::write_directly(std::string_view bytes) {
@@ -151,7 +160,8 @@ bool LargeSet::commit(const Op& store, Waiter* waiter) {
   return session_->lanes().of(store_.hash).append(commit, waiter);
 }
 
-// Later uploads of the lane are executed after this one's commit, so its room is free at once.
+// Later uploads of the lane are executed after this one's commit, so its room is free at once. Direct parts come before
+// it, but take only what is free meanwhile.
 void LargeSet::release() {
   leave();
   released_ = true;

@@ -5,7 +5,8 @@
 //     └ begin_part(), end_part(): bytes are received in the store (op/direct_parts.h)
 //
 // The sets of a lane go side by side, told apart by their id; how much of them is open at once is UploadRoom's.
-// Memory: no byte of the value; a part is encoded straight into the open message. Thread: the worker's.
+// Memory: no byte of the value; a part is encoded straight into the open message, or written into the store. Thread: the
+// worker's.
 // Lifetime: its owner makes it with new, and gives it up by commit() followed by release(), or by abandon(); it deletes
 // itself when its last op is answered.
 #pragma once
@@ -100,6 +101,7 @@ class LargeSet final : private Waiter, private CreditWaiter {
   bool entered_ = false;
   bool opened_ = false;           // the backend knows of it
   bool backend_is_slow_ = false;  // the last part found no credit
+  uint32_t unnoted_ = 0;          // bytes that came as direct parts since moved_ns_
   bool lost_room_ = false;
   bool released_ = false;
   bool abort_pending_ = false;

@@ -128,3 +128,28 @@ TEST_CASE("against a memcached older than 1.6.45 more is asked for at depth 16, 
   const Row shallow = row_named("1 KiB, depth 1, Unix");
   CHECK(target(goals_against(shallow, "1.6.18"), kCpu, kMemcached) == 1.0);
 }
+
+TEST_CASE("libegret's rows have the goals of its clients, and one peer") {
+  struct Expected {
+    const char* name;
+    double p50, cpu, throughput;
+  };
+  constexpr std::array<Expected, 8> kExpected{{{"get, TCP", 0.10, 0, 0},
+                                               {"get, Unix", 0.15, 0, 0},
+                                               {"get, one a ms, TCP", 0.85, 0.7, 0},
+                                               {"get, one a ms, Unix", 0.9, 0.8, 0},
+                                               {"multiget of 50, TCP", 0, 0.2, 6},
+                                               {"multiget of 50, Unix", 0, 0.3, 4},
+                                               {"50 processes, TCP", 0, 0.3, 0},
+                                               {"50 processes, Unix", 0, 0.5, 0}}};
+  for (const Expected& each : kExpected) {
+    const Row row = row_named(std::string("libegret, ") + each.name);
+    CAPTURE(row.name);
+    CHECK(row.kind == Kind::kLibrary);
+    CHECK(target(row.goals, kP50, kMemcached) == each.p50);
+    CHECK(target(row.goals, kCpu, kMemcached) == each.cpu);
+    CHECK(target(row.goals, kThroughput, kMemcached) == each.throughput);
+    CHECK_FALSE(row.has_goal_against(kTwemproxy));
+  }
+  CHECK(target(row_named("libegret, 32 gets under way, TCP").goals, kThroughput, "") == 8e6);
+}

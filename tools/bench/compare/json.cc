@@ -14,7 +14,7 @@ using bench::Sending;
 using Json = nlohmann::ordered_json;
 
 std::string_view kind_name(Kind kind) {
-  constexpr std::array<std::string_view, 3> kNames{"load", "crowded", "idle memory"};
+  constexpr std::array<std::string_view, 4> kNames{"load", "crowded", "idle memory", "library"};
   return kNames[static_cast<size_t>(kind)];
 }
 

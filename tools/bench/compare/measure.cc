@@ -6,6 +6,7 @@
 
 #include "bench/client/idle_connections.h"
 #include "bench/server/process_meter.h"
+#include "bench_compare/library_rows.h"
 
 namespace egret::bench_compare {
 namespace {
@@ -27,6 +28,7 @@ struct Field {
 
 bool takes_part(const Contender& contender, const Row& row) {
   if (row.load.protocol == bench::Protocol::kBinary && !contender.speaks_binary) return false;
+  if (row.kind == Kind::kLibrary && contender.name != kEgret && contender.name != kMemcached) return false;
   return contender.name != kTwemproxy || row.has_goal_against(kTwemproxy);
 }
 
@@ -187,8 +189,13 @@ Expected<RowResult> measure_row(const Row& row, const std::vector<Contender>& co
   if (row.kind == Kind::kIdleMemory) return measure_memory(row, contenders, rounds.rounds, stop);
   auto field = start_field(row, contenders);
   if (!field) return field.status();
-  Status status = row.kind == Kind::kCrowded ? measure_crowded(field.value(), rounds, stop)
-                                             : measure_load(field.value(), rounds, stop);
+  Status status = Status::ok();
+  if (row.kind == Kind::kLibrary) {
+    status = measure_library(field.value().servers, rounds, stop, field.value().result);
+  } else {
+    status = row.kind == Kind::kCrowded ? measure_crowded(field.value(), rounds, stop)
+                                        : measure_load(field.value(), rounds, stop);
+  }
   if (!status) return status;
   return std::move(field.value().result);
 }

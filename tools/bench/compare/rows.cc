@@ -121,6 +121,12 @@ Row crowded_row(const LoadSpec& base) {
   return row;
 }
 
+struct LibraryWork {
+  std::string name;
+  bench_library::Kind kind;
+  std::vector<Goal> over_tcp, over_unix;
+};
+
 Row memory_row(const LoadSpec& base) {
   Row row = row_of(kWorkloads[0], base, SocketKind::kTcp);
   row.name = "memory of an idle connection, TCP";
@@ -129,6 +135,42 @@ Row memory_row(const LoadSpec& base) {
   row.load.idle_connections = kIdleConnections;
   row.goals = {{kMemory, "", Bound::kAtMost, 20}};
   return row;
+}
+
+// By libegret, told by Egret's proxy, straight to the backend; beside one socket to memcached, which no client library
+// makes slower. Goals are against a client by libmemcached.
+Row library_row(const LoadSpec& base, const LibraryWork& work, SocketKind socket_kind) {
+  Row row = row_of(kWorkloads[0], base, socket_kind);
+  row.name = "libegret, " + work.name + (socket_kind == SocketKind::kTcp ? ", TCP" : ", Unix");
+  row.kind = Kind::kLibrary;
+  row.library_kind = work.kind;
+  row.sendings = {Sending::kRounds};
+  row.goals = socket_kind == SocketKind::kTcp ? work.over_tcp : work.over_unix;
+  return row;
+}
+
+void add_library_rows(const LoadSpec& base, std::vector<Row>& rows) {
+  const auto at_most = [](Figure figure, double target) { return Goal{figure, kMemcached, Bound::kAtMost, target}; };
+  const auto at_least = [](Figure figure, double target) { return Goal{figure, kMemcached, Bound::kAtLeast, target}; };
+  const LibraryWork works[] = {
+      {"get", bench_library::Kind::kGet, {at_most(kP50, 0.10)}, {at_most(kP50, 0.15)}},
+      {"get, one a ms",
+       bench_library::Kind::kPaced,
+       {at_most(kP50, 0.85), at_most(kCpu, 0.7)},
+       {at_most(kP50, 0.9), at_most(kCpu, 0.8)}},
+      {"multiget of 50",
+       bench_library::Kind::kMultiget,
+       {at_least(kThroughput, 6), at_most(kCpu, 0.2)},
+       {at_least(kThroughput, 4), at_most(kCpu, 0.3)}},
+      {"32 gets under way",
+       bench_library::Kind::kPipelined,
+       {{kThroughput, "", Bound::kAtLeast, 8e6}},
+       {{kThroughput, "", Bound::kAtLeast, 8e6}}},
+      {"50 processes", bench_library::Kind::kProcesses, {at_most(kCpu, 0.3)}, {at_most(kCpu, 0.5)}},
+  };
+  for (const SocketKind socket_kind : {SocketKind::kTcp, SocketKind::kUnix}) {
+    for (const LibraryWork& work : works) rows.push_back(library_row(base, work, socket_kind));
+  }
 }
 
 }  // namespace
@@ -145,6 +187,7 @@ std::vector<Row> all_rows(const LoadSpec& base) {
   rows.push_back(lone_request_row(base));
   rows.push_back(crowded_row(base));
   rows.push_back(memory_row(base));
+  add_library_rows(base, rows);
   return rows;
 }
 
@@ -152,6 +195,7 @@ std::vector<Row> rows_between_hosts(const LoadSpec& base) {
   std::vector<Row> rows;
   for (Row& row : all_rows(base)) {
     if (row.socket_kind != SocketKind::kTcp || row.load.protocol == bench::Protocol::kBinary) continue;
+    if (row.kind == Kind::kLibrary) continue;
     const auto no_more = [](Figure figure) { return Goal{figure, kTwemproxy, Bound::kAtMost, 1.0}; };
     const auto no_less = [](Figure figure) { return Goal{figure, kTwemproxy, Bound::kAtLeast, 1.0}; };
     if (row.kind == Kind::kIdleMemory) {

@@ -9,6 +9,7 @@
 
 #include "bench/load_spec.h"
 #include "bench/server/server.h"
+#include "bench_library/measure.h"
 
 namespace egret::bench_compare {
 
@@ -50,6 +51,7 @@ enum class Kind : uint8_t {
   kLoad,
   kCrowded,     // each round with and without spinning neighbours
   kIdleMemory,  // no load: memory of idle connections
+  kLibrary,     // libegret beside a socket to memcached: what egret-bench client measures
 };
 
 struct Row {
@@ -57,6 +59,7 @@ struct Row {
   Kind kind = Kind::kLoad;
   bench::SocketKind socket_kind = bench::SocketKind::kTcp;
   bench::LoadSpec load;
+  bench_library::Kind library_kind{};    // of kLibrary
   std::vector<bench::Sending> sendings;  // in turn, in each round; at least one
   std::vector<Goal> goals;
   bool is_deep = false;  // its goals depend on the memcached: see goals_against

@@ -1,5 +1,6 @@
 #include "bench_library/command.h"
 
+#include <array>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -22,13 +23,23 @@ const char* text_of(Kind kind) {
       return "get, one a ms";
     case Kind::kMultiget:
       return "multiget of 50";
-    default:
+    case Kind::kPipelined:
       return "32 gets under way";
+    default:
+      return "50 processes";
   }
 }
 
 double per_get(uint64_t ns, const Row& row) {
   return row.gets == 0 ? 0 : static_cast<double>(ns) / static_cast<double>(row.gets) / 1000;
+}
+
+// In us; "-": calls were not timed.
+std::string quantile(const Row& row, double share) {
+  if (row.kind == Kind::kProcesses) return "-";
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f", static_cast<double>(row.calls.quantile(share)) / 1000);
+  return text.data();
 }
 
 void print(const std::vector<std::unique_ptr<Row>>& rows, bool has_pids) {
@@ -38,10 +49,9 @@ void print(const std::vector<std::unique_ptr<Row>>& rows, bool has_pids) {
   for (const auto& row : rows) {
     const double seconds = static_cast<double>(row->wall_ns) / 1e9;
     const std::string servers = has_pids ? std::to_string(per_get(row->server_cpu_ns, *row)).substr(0, 5) : "-";
-    std::printf("| %s | %s | %.0f | %.2f | %.2f | %.2f | %s |\n", text_of(row->kind), row->side->name().c_str(),
-                seconds > 0 ? static_cast<double>(row->gets) / seconds : 0,
-                static_cast<double>(row->calls.quantile(0.5)) / 1000,
-                static_cast<double>(row->calls.quantile(0.99)) / 1000, per_get(row->own_cpu_ns, *row), servers.c_str());
+    std::printf("| %s | %s | %.0f | %s | %s | %.2f | %s |\n", text_of(row->kind), row->side->name().c_str(),
+                seconds > 0 ? static_cast<double>(row->gets) / seconds : 0, quantile(*row, 0.5).c_str(),
+                quantile(*row, 0.99).c_str(), per_get(row->own_cpu_ns, *row), servers.c_str());
   }
 }
 

@@ -29,9 +29,11 @@ egret_result empty_result() {
 
 class LibrarySide final : public Side {
  public:
-  LibrarySide(std::string name, Client client) : name_(std::move(name)), client_(std::move(client)) {}
+  LibrarySide(std::string name, LibraryOptions options, Client client)
+      : name_(std::move(name)), options_(std::move(options)), client_(std::move(client)) {}
 
   const std::string& name() const override { return name_; }
+  base::Expected<std::unique_ptr<Side>> another() const override { return library_side(name_, options_); }
 
   Status set(const std::string& key, const std::string& value) override {
     const int code = egret_set(client_.get(), key.data(), key.size(), value.data(), value.size(), 0, 0);
@@ -101,6 +103,7 @@ class LibrarySide final : public Side {
   }
 
   const std::string name_;
+  const LibraryOptions options_;
   const Client client_;
   std::vector<const char*> pointers_;
   std::vector<size_t> lengths_;
@@ -124,7 +127,7 @@ base::Expected<std::unique_ptr<Side>> library_side(const std::string& name, cons
   if (const int code = egret_client_new(pool.get(), &made); code != EGRET_OK) return Status::error(egret_text(code));
   Client client(made);
   if (egret_client_connect(made, kConnectNs) != EGRET_OK) return Status::error(egret_why(made));
-  return std::unique_ptr<Side>(std::make_unique<LibrarySide>(name, std::move(client)));
+  return std::unique_ptr<Side>(std::make_unique<LibrarySide>(name, given, std::move(client)));
 }
 
 }  // namespace egret::bench_library

@@ -5,6 +5,7 @@
 
 #include "bench/monotonic.h"
 #include "bench/server/process_meter.h"
+#include "bench_library/processes.h"
 
 namespace egret::bench_library {
 
@@ -77,6 +78,18 @@ class Turn {
 
 }  // namespace
 
+Status fill(Side& side, const MeasureOptions& options) {
+  for (size_t i = 0; i < options.keys; ++i) {
+    const std::string key = key_of(i);
+    if (Status stored = side.set(key, value_of(key, options.value_bytes)); !stored) return stored;
+  }
+  return Status::ok();
+}
+
+Status run_turn(Side& side, const MeasureOptions& options, Row& row, const std::atomic<bool>& stop) {
+  return row.kind == Kind::kProcesses ? run_processes(side, options, row) : Turn(side, options, row).run(stop);
+}
+
 base::Expected<std::vector<std::unique_ptr<Row>>> measure(const std::vector<std::unique_ptr<Side>>& sides,
                                                           const MeasureOptions& options,
                                                           const std::atomic<bool>& stop) {
@@ -89,15 +102,12 @@ base::Expected<std::vector<std::unique_ptr<Row>>> measure(const std::vector<std:
     }
   }
   for (const auto& side : sides) {
-    for (size_t i = 0; i < options.keys; ++i) {
-      const std::string key = key_of(i);
-      if (Status stored = side->set(key, value_of(key, options.value_bytes)); !stored) return stored;
-    }
+    if (Status filled = fill(*side, options); !filled) return filled;
   }
   for (size_t round = 0; round < options.rounds && !stop.load(); ++round) {
     for (size_t i = 0; i < rows.size(); ++i) {
       Side& side = *sides[i % sides.size()];
-      if (Status done = Turn(side, options, *rows[i]).run(stop); !done) return done;
+      if (Status done = run_turn(side, options, *rows[i], stop); !done) return done;
     }
   }
   return rows;

@@ -24,8 +24,8 @@ struct MeasureOptions {
   std::vector<pid_t> pids;  // of servers
 };
 
-enum class Kind : uint8_t { kGet, kPaced, kMultiget, kPipelined };
-inline constexpr Kind kKinds[] = {Kind::kGet, Kind::kPaced, Kind::kMultiget, Kind::kPipelined};
+enum class Kind : uint8_t { kGet, kPaced, kMultiget, kPipelined, kProcesses };
+inline constexpr Kind kKinds[] = {Kind::kGet, Kind::kPaced, Kind::kMultiget, Kind::kPipelined, Kind::kProcesses};
 inline constexpr uint64_t kPaceNs = 1'000'000;  // from the beginning of a call to that of the next
 inline constexpr size_t kMultigetKeys = 50;
 inline constexpr size_t kUnderWay = 32;
@@ -38,6 +38,11 @@ struct Row {
   uint64_t gets = 0;
   uint64_t wall_ns = 0, own_cpu_ns = 0, server_cpu_ns = 0;
 };
+
+// Stores what is asked for.
+base::Status fill(Side& side, const MeasureOptions& options);
+// One turn of row.kind; adds to the row. An error: an answer was wrong, or did not come.
+base::Status run_turn(Side& side, const MeasureOptions& options, Row& row, const std::atomic<bool>& stop);
 
 // Rows by kind, then side. An error: an answer was wrong, or did not come.
 base::Expected<std::vector<std::unique_ptr<Row>>> measure(const std::vector<std::unique_ptr<Side>>& sides,

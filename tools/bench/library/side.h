@@ -30,6 +30,8 @@ class Side {
  public:
   virtual ~Side() = default;
   virtual const std::string& name() const = 0;
+  // Another one, with connections of its own.
+  virtual base::Expected<std::unique_ptr<Side>> another() const = 0;
   virtual base::Status set(const std::string& key, const std::string& value) = 0;
   virtual base::Status get(const std::string& key, const std::string& value) = 0;
   // One call for all keys.

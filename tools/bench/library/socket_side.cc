@@ -23,6 +23,7 @@ class SocketSide final : public Side {
       : name_(std::move(name)), socket_(std::move(socket)), in_(std::make_unique<char[]>(kBuffer)) {}
 
   const std::string& name() const override { return name_; }
+  base::Expected<std::unique_ptr<Side>> another() const override { return socket_side(name_); }
 
   Status set(const std::string& key, const std::string& value) override {
     out_ = "set " + key + " 0 0 " + std::to_string(value.size()) + "\r\n" + value + "\r\n";

@@ -1,0 +1,18 @@
+// Rounds of Kind::kLibrary: one thread, or many processes, by libegret and by a socket in turn.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "base/status.h"
+#include "bench/rounds.h"
+#include "bench/server/server.h"
+#include "bench_compare/measure.h"
+
+namespace egret::bench_compare {
+
+// `servers`: Egret's, which is reached by libegret, and others, by a socket; result.series has one for each, in this order.
+base::Status measure_library(const std::vector<bench::Server>& servers, const bench::RoundsSpec& rounds,
+                             const std::atomic<bool>& stop, RowResult& result);
+
+}  // namespace egret::bench_compare
