@@ -5,7 +5,7 @@ MINUTES ?= 60
 BUILD_PACKAGES = tests/packages/build.txt
 BOOTED_PACKAGES = tests/rdma/packages.txt tests/booted/packages.txt
 COMPARE_PACKAGES = tools/bench/compare/packages.txt
-COMPARE_OPTIONS ?= --quiet 0.3
+COMPARE_OPTIONS ?= --quiet 0.3 --one-process
 FIGURES = docs/benchmarks/figures
 TEST_PACKAGES = $(BUILD_PACKAGES) tests/packages/test.txt $(COMPARE_PACKAGES) $(wildcard tests/rdma/packages.txt)
 

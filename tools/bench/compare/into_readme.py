@@ -14,6 +14,7 @@ README, RESULTS, BETWEEN_HOSTS = ROOT / "README.md", ROOT / "docs/benchmarks/res
 PICTURES = (("CPU per operation", "cpu.svg"), ("Latency against throughput", "throughput-latency.svg"))
 README_ROWS = ("32 B, depth 1, TCP", "32 B, depth 16, TCP", "32 B, multiget of 50, TCP", "1 KiB, depth 1, TCP", "100 KiB, depth 1, TCP",
                "32 B, 20,000 requests/s, TCP")
+GOALS_HEAD = "| workload | CPU per op"
 BLOCK = re.compile(r"(?<=<!-- compare -->\n).*?(?=\n<!-- /compare -->)", re.DOTALL)
 
 
@@ -30,14 +31,15 @@ def put(page, block):
 
 
 def six_rows(tables):
-    """What was run, the head of the first table and six of its rows."""
+    """What was run, the head of the table with the goals and six of its rows."""
     lines = tables.split("\n")
-    first = next(number for number, line in enumerate(lines) if line.startswith("|"))
-    rows = {line.split(" | ")[0].removeprefix("| "): line for line in reversed(lines)}  # reversed: of several tables the first counts
+    said = next(number for number, line in enumerate(lines) if line.startswith("|"))
+    first = next(number for number, line in enumerate(lines) if line.startswith(GOALS_HEAD))
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in reversed(lines[first:])}  # reversed: the first table counts
     missing = [name for name in README_ROWS if name not in rows]
     if missing:
         sys.exit(f"into_readme.py: the tables lack rows that the README shows: {missing}")
-    return "\n".join([*lines[:first + 2], *(rows[name] for name in README_ROWS)])
+    return "\n".join([*lines[:said], *lines[first:first + 2], *(rows[name] for name in README_ROWS)])
 
 
 if sys.argv[1] == "--check":

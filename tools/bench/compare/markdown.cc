@@ -133,6 +133,7 @@ std::string one_process_table(const Report& report) {
       "per op ÷ two daemons' | throughput ÷ two daemons' |\n| --- | --- | --- | --- | --- | --- | --- |\n";
   for (const RowResult& each : report.rows) {
     for (const Sending sending : each.row.sendings) {
+      if (ratio_between(each, kCpu, kOneProcess, kEgret, sending).median == 0) continue;  // it takes no part
       out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", each.row.name, sending_text(each, sending),
                          between_cell(each, kCpu, kMemcached, sending),
                          between_cell(each, kThroughput, kMemcached, sending),
