@@ -36,7 +36,8 @@ done
 # The tables that it prints: the rows that README.md shows, and one more.
 ROWS = ("32 B, depth 1, TCP", "32 B, depth 16, TCP", "32 B, multiget of 50, TCP", "1 KiB, depth 1, TCP", "100 KiB, depth 1, TCP",
         "32 B, 20,000 requests/s, TCP", "another row")
-TABLES = "what was run\n\n| row | figure |\n| --- | --- |\n" + "".join(f"| {row} | new figures |\n" for row in ROWS)
+TABLES = ("what was run\n\n| workload | one process |\n| --- | --- |\n" + "".join(f"| {row} | of another table |\n" for row in ROWS) +
+          "\n| workload | CPU per op |\n| --- | --- |\n" + "".join(f"| {row} | new figures |\n" for row in ROWS))
 README = "before\n<!-- compare -->\nold table\n<!-- /compare -->\nafter\n"
 
 
@@ -131,6 +132,7 @@ class Run(Repository):
         self.assertIn("| another row | new figures |", (self.root / "docs/benchmarks/results.md").read_text())
         self.assertIn("| 32 B, depth 1, TCP | new figures |", (self.root / "README.md").read_text())
         self.assertNotIn("another row", (self.root / "README.md").read_text())
+        self.assertNotIn("another table", (self.root / "README.md").read_text())
         self.assertEqual((self.root / "docs/benchmarks/figures/compare.json").read_text(), "new figures\n")
         self.assertEqual((self.root / "docs/benchmarks/figures/cpu.svg").read_text(), "new picture\n")
 

@@ -13,6 +13,8 @@ namespace {
 
 using base::Status;
 
+constexpr size_t kBatches = 1000;  // of a turn
+
 size_t keys_of(Kind kind) {
   if (kind == Kind::kMultiget) return kMultigetKeys;
   return kind == Kind::kPipelined ? kUnderWay : 1;
@@ -30,18 +32,21 @@ class Turn {
   Turn(Side& side, const MeasureOptions& options, Row& row) : side_(side), options_(options), row_(row) {}
 
   Status run(const std::atomic<bool>& stop) {
+    const std::vector<Batch> batches =
+        make_batches(kBatches, keys_of(row_.kind), options_.keys, options_.value_bytes, row_.gets);
     const auto before = bench::read_process_cost(options_.pids);
     if (!before) return before.status();
+    size_t next = 0;
     const uint64_t end_ns = bench::monotonic_ns() + bench::seconds_to_ns(options_.seconds);
     uint64_t now_ns = bench::monotonic_ns();
     while (now_ns < end_ns && !stop.load()) {
-      choose();
+      const Batch& batch = batches[next++ % batches.size()];
       if (row_.kind == Kind::kPaced) sleep_until(now_ns / kPaceNs * kPaceNs + kPaceNs);
       const uint64_t begun_ns = bench::monotonic_ns();
-      if (Status done = call(); !done) return done;
+      if (Status done = call(batch); !done) return done;
       now_ns = bench::monotonic_ns();
       row_.calls.record(now_ns - begun_ns);
-      row_.gets += keys_.size();
+      row_.gets += batch.keys.size();
     }
     const auto after = bench::read_process_cost(options_.pids);
     if (!after) return after.status();
@@ -53,30 +58,32 @@ class Turn {
   }
 
  private:
-  // Keys are walked in steps that visit all of them.
-  void choose() {
-    constexpr size_t kStep = 7919;
-    keys_.resize(keys_of(row_.kind));
-    values_.resize(keys_.size());
-    for (size_t i = 0; i < keys_.size(); ++i) {
-      keys_[i] = key_of(next_);
-      values_[i] = value_of(keys_[i], options_.value_bytes);
-      next_ = (next_ + kStep) % options_.keys;
-    }
-  }
-  Status call() {
-    if (keys_.size() == 1) return side_.get(keys_[0], values_[0]);
-    return row_.kind == Kind::kMultiget ? side_.multiget(keys_, values_) : side_.pipelined(keys_, values_);
+  Status call(const Batch& batch) {
+    if (batch.keys.size() == 1) return side_.get(batch.keys[0], batch.values[0]);
+    return row_.kind == Kind::kMultiget ? side_.multiget(batch.keys, batch.values)
+                                        : side_.pipelined(batch.keys, batch.values);
   }
 
   Side& side_;
   const MeasureOptions& options_;
   Row& row_;
-  size_t next_ = 0;
-  std::vector<std::string> keys_, values_;
 };
 
 }  // namespace
+
+std::vector<Batch> make_batches(size_t batches, size_t keys_each, size_t keys, size_t value_bytes, size_t first) {
+  constexpr size_t kStep = 7919;  // a prime: all keys are visited
+  std::vector<Batch> made(batches);
+  size_t next = first % keys;
+  for (Batch& batch : made) {
+    for (size_t i = 0; i < keys_each; ++i) {
+      batch.keys.push_back(key_of(next));
+      batch.values.push_back(value_of(batch.keys.back(), value_bytes));
+      next = (next + kStep) % keys;
+    }
+  }
+  return made;
+}
 
 Status fill(Side& side, const MeasureOptions& options) {
   for (size_t i = 0; i < options.keys; ++i) {

@@ -20,6 +20,8 @@ namespace {
 
 using base::Status;
 
+constexpr size_t kBatches = 1000;  // of a process
+
 struct Pipe {
   base::UniqueFd from, to;
 };
@@ -47,8 +49,13 @@ Status run_child(const Side& of, size_t number, const MeasureOptions& options, i
   auto made = of.another();
   if (!made) return made.status();
   Side& side = *made.value();
-  size_t next = number * options.keys / kProcesses;
-  if (Status first = side.get(key_of(next), value_of(key_of(next), options.value_bytes)); !first) return first;
+  const std::vector<Batch> batches =
+      make_batches(kBatches, 1, options.keys, options.value_bytes, number * options.keys / kProcesses);
+  const auto get = [&](size_t turn) {
+    const Batch& batch = batches[turn % batches.size()];
+    return side.get(batch.keys[0], batch.values[0]);
+  };
+  if (Status first = get(0); !first) return first;
   if (::write(reports, &report, sizeof report) != static_cast<ssize_t>(sizeof report))
     return Status::error("nobody reads");
   char nothing = 0;
@@ -56,9 +63,7 @@ Status run_child(const Side& of, size_t number, const MeasureOptions& options, i
   const uint64_t before_ns = own_cpu_ns();
   const uint64_t end_ns = bench::monotonic_ns() + bench::seconds_to_ns(options.seconds);
   while (bench::monotonic_ns() < end_ns) {
-    const std::string key = key_of(next);
-    next = (next + 1) % options.keys;
-    if (Status got = side.get(key, value_of(key, options.value_bytes)); !got) return got;
+    if (Status got = get(report.gets); !got) return got;
     ++report.gets;
   }
   report.cpu_ns = own_cpu_ns() - before_ns;

@@ -26,6 +26,13 @@ inline std::string value_of(std::string_view key, size_t length) {
   return value;
 }
 
+// What one call asks for, and what it is to bring. Made before anything is measured.
+struct Batch {
+  std::vector<std::string> keys, values;
+};
+// So many batches of so many keys, which walk all `keys` in steps, from `first` on.
+std::vector<Batch> make_batches(size_t batches, size_t keys_each, size_t keys, size_t value_bytes, size_t first = 0);
+
 class Side {
  public:
   virtual ~Side() = default;

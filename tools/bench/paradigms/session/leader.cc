@@ -63,11 +63,14 @@ Expected<RunResult> Leader::run(const Order& order, NodeWork& work) {
   const bench::Keyspace keys(order.keys, order.plan.key_bytes);
   Plan plan = order.plan;
   plan.keys = &keys;
-  if (Status told = tell_all(FrameType::kOrder, to_body(order)); !told) return told;
+  // All hosts are interrupted at once, as by Ctrl-C: others may be gone before this one looks.
+  const auto failed = [this](const Status& why) {
+    return surroundings_.stop->load() ? Status::error("interrupted") : why;
+  };
+  if (Status told = tell_all(FrameType::kOrder, to_body(order)); !told) return failed(told);
   Crew crew({*paradigm, order, plan, capabilities_, surroundings_.make_fabric, work}, nodes_of(plan, 0, connecting));
   auto result = take_steps(crew, plan);
-  // All hosts are interrupted at once, as by Ctrl-C: others may be gone before this one looks.
-  if (!result && surroundings_.stop->load()) return Status::error("interrupted");
+  if (!result) return failed(result.status());
   return result;
 }
 
