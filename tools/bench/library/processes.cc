@@ -124,7 +124,7 @@ Status run_processes(const Side& side, const MeasureOptions& options, Row& row) 
     if (child > 0) children.push_back(child);
   }
   reports.value().to.reset();
-  const Status measured = measure(go.value(), reports.value().from.get(), options, row);
+  Status measured = measure(go.value(), reports.value().from.get(), options, row);
   go.value().to.reset();
   for (const pid_t child : children) ::waitpid(child, nullptr, 0);
   return measured;
