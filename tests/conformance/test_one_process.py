@@ -316,7 +316,8 @@ def test_long_values_are_received_into_the_store(one, workers):
                 assert heard.readline() + heard.readline() == b"\r\nEND\r\n", size
                 sender.join()
     total = 3 * sum(sizes)
-    assert received_in_place(port) > (total // 2 if workers == "1" else 0)
+    if workers == "1":  # of several, each receives those of its own partition alone
+        assert received_in_place(port) > total // 2
     server.check_alive()
 
 
