@@ -38,7 +38,7 @@ constexpr uint64_t kFlushWork = 16;
 constexpr uint64_t kNsPerWork = 100;   // of what the store counts (store/work.h)
 constexpr uint64_t kCommitWork = 64;   // a short upload that is appended is copied, up to 64 KiB
 constexpr uint64_t kLanesPerWork = 8;  // that are looked at for uploads
-constexpr uint32_t kNotedPart = 8192;  // bytes: whoever sends less at a time is as slow as one that sends nothing
+constexpr uint32_t kNotedPart = 8192;  // bytes of direct parts that count as progress: a trickle must not keep room
 
 uint64_t work_of(OpCode code) {
   switch (code) {
@@ -499,23 +499,8 @@ Executor::UserUse* Executor::largest_user(const UserUse* asking) const {
   return largest;
 }
 
-// Null: there is none, and `refusal` says why. The upload itself may have failed.
-Executor::Upload* Executor::upload_of_part(const Op& op, rpc::LaneId lane_id, ResultCode& refusal) {
-  LaneState& lane = lane_state(lane_id);
-  Upload* upload = find_upload(lane, op);
-  if (upload == nullptr) {
-    // Only a first part may open one: the rest of an upload that was dropped is not a new one.
-    refusal = op.offset != 0 ? ResultCode::kNoUpload : ResultCode::kOutOfMemory;
-    if (op.offset != 0 || lane.uploads.size() >= kMaxUploadsPerLane) return nullptr;
-    upload = &open_upload(lane, *access_[lane_id].user, op);
-  }
-  upload->last_part_ns = now_ns_;
-  if (upload->failure == ResultCode::kOk && !upload->is_of(op)) upload->fail(ResultCode::kInvalid);
-  return upload;
-}
-
-// Null: there is no room that is free. It comes before the lane's earlier commits, which will make room: so nothing is
-// refused, and nobody gives way.
+// Opens an upload for a direct part, which is executed before commits that its lane has sent earlier. These will make
+// room: so nobody gives way now, and nothing is refused for good. Null: nothing is free.
 Executor::Upload* Executor::open_if_free(const Op& op, rpc::LaneId lane_id) {
   LaneState& lane = lane_state(lane_id);
   UserUse& user = *access_[lane_id].user;
@@ -532,12 +517,17 @@ Executor::Upload* Executor::open_if_free(const Op& op, rpc::LaneId lane_id) {
 }
 
 Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
-  ResultCode refusal{};
-  Upload* const upload = upload_of_part(op, lane_id, refusal);
-  if (upload == nullptr) return answer(refusal);
+  LaneState& lane = lane_state(lane_id);
+  Upload* upload = find_upload(lane, op);
+  if (upload == nullptr) {
+    // Only a first part may open one: the rest of an upload that was dropped is not a new one.
+    if (op.offset != 0) return answer(ResultCode::kNoUpload);
+    if (lane.uploads.size() >= kMaxUploadsPerLane) return answer(ResultCode::kOutOfMemory);
+    upload = &open_upload(lane, *access_[lane_id].user, op);
+  }
+  upload->last_part_ns = now_ns_;
   if (upload->failure != ResultCode::kOk) return answer(upload->failure);
-  upload->failure = upload->parts.write(op.offset, op.value);
-  const LaneState& lane = lane_state(lane_id);
+  upload->failure = upload->is_of(op) ? upload->parts.write(op.offset, op.value) : ResultCode::kInvalid;
   UserUse& user = *access_[lane_id].user;
   const uint64_t own = upload->bytes();
   const Asking asking{lane, user, own, lane.upload_bytes() - own, user.uploads - own};
@@ -548,7 +538,7 @@ Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
   return answer(upload->failure);
 }
 
-// Whatever is not as it should be, the client learns from an op.
+// A part that cannot be taken gets no room; the client sends it as an op, whose answer says why.
 bool Executor::DirectLane::begin_part(const Op& part, uint32_t most, op::PartRoom& room) {
   executor_.begin_round();
   const ExecutorOptions& options = executor_.options_;

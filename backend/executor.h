@@ -159,7 +159,6 @@ class Executor final : public rpc::OpHandler {
   op::Result chunk(const op::Op& op, size_t index);
   store::Store::Pin pin_of(const op::Op& op, rpc::LaneId lane, uint64_t version);
   op::Result upload_part(const op::Op& op, rpc::LaneId lane);
-  Upload* upload_of_part(const op::Op& op, rpc::LaneId lane, op::ResultCode& refusal);
   Upload* open_if_free(const op::Op& op, rpc::LaneId lane);
   op::Result commit(const op::Op& op, rpc::LaneId lane);
   op::Result abort(const op::Op& op, rpc::LaneId lane);

@@ -361,8 +361,8 @@ class Store::Upload {
   uint32_t total_length_ = 0;
   uint64_t promised_ = 0;  // bytes charged to the uploads' share
   Pieces pieces_;
-  uint32_t before_part_ = 0;  // length and chunks before begin_part()
-  uint32_t chunks_before_part_ = 0;
+  uint32_t before_part_ = 0;         // received() when the part began
+  uint32_t chunks_before_part_ = 0;  // pieces_.chunks() then
 };
 
 struct Store::Reservation {

@@ -1,7 +1,7 @@
 // The output of one client. Small answers are written one after the other into blocks from the worker's pool. A value
 // over kMaxCopied is sent from where it lies (response slots, the store of this process, or other memory); at the end of
-// the pass the bytes in slots that the socket has not taken are copied. One send passes as much as the socket takes. What
-// stands between two values that may stay where they are has a small block, so that a client that does not read holds little.
+// the pass the bytes in slots that the socket has not taken are copied. One send passes as much as the socket takes. Text
+// between two values that may stay where they are gets a small block: a client that does not read shall hold little memory.
 //
 //   reserve/commit, append ─▶ blocks ─┐
 //                                     ├─▶ send ─▶ socket

@@ -11,17 +11,13 @@ namespace egret::proxy {
 
 using op::ResultCode;
 
-namespace {
-constexpr uint32_t kMostDirect = 128 * 1024;  // bytes: received at once, so that others are served soon
-}  // namespace
-
 Uploads::~Uploads() {
   if (upload_ != nullptr) forget();
 }
 
 bool Uploads::begin_direct(op::PartRoom& room) {
   if (collected_ != nullptr || is_too_large_ || upload_->left() == 0) return false;
-  return upload_->begin_part(kMostDirect, room);
+  return upload_->begin_part(rpc::LargeSet::kMostRoom, room);
 }
 
 bool Uploads::is_worth_sending(size_t available) const {

@@ -13,8 +13,8 @@ using op::ResultCode;
 
 namespace {
 constexpr uint32_t kWorthSending = 8192;  // bytes: such a part is sent although it does not fill a slot
-constexpr size_t kAtOnce = 128 << 10;     // bytes for which room is asked at once
-constexpr size_t kMostDirect = 1 << 20;   // bytes that send() writes at once; more go by slots, which others share
+constexpr size_t kMostDirect = 1 << 20;   // bytes that one send() copies into the store; the rest goes by slots, whose
+                                          // credit bounds how long other clients wait
 }  // namespace
 
 LargeSet::LargeSet(ClientSession& session, const Op& store, uint32_t total, uint32_t id)
@@ -103,7 +103,7 @@ size_t LargeSet::send(std::string_view bytes) {
       sent_ += static_cast<uint32_t>(bytes.size() - taken);
       return bytes.size();
     }
-    const size_t written = taken < kMostDirect ? write_directly(bytes.substr(taken, kAtOnce)) : 0;
+    const size_t written = taken < kMostDirect ? write_directly(bytes.substr(taken, kMostRoom)) : 0;
     if (written > 0) {
       taken += written;
       continue;
@@ -134,7 +134,7 @@ void LargeSet::end_part(uint32_t length) {
   backend_is_slow_ = false;
   if (unnoted_ < kWorthSending && left() > 0) return;  // a byte now and then is not progress
   unnoted_ = 0;
-  session_->lanes().uploads(store_.hash);  // the session has work again: its time is this pass's
+  session_->lanes().uploads(store_.hash);  // makes the lane active: without work, pass_ns() is of an earlier pass
   moved_ns_ = session_->lanes().pass_ns();
 }
 

@@ -24,7 +24,8 @@ namespace egret::rpc {
 
 class LargeSet final : private Waiter, private CreditWaiter {
  public:
-  static constexpr uint32_t kMaxInFlight = 8;  // parts, since other ops share the lane
+  static constexpr uint32_t kMaxInFlight = 8;        // parts, since other ops share the lane
+  static constexpr uint32_t kMostRoom = 128 * 1024;  // bytes to ask begin_part() for: then others are served soon
 
   // `store` is the op that the whole command amounts to (mode, flags, exptime, cas); its key is copied. `id` tells it
   // from the session's other uploads.
@@ -38,8 +39,8 @@ class LargeSet final : private Waiter, private CreditWaiter {
   void wait_for_room();
   // Sends as much of `bytes` as there is credit for; returns how much. After a failure everything is taken and dropped.
   size_t send(std::string_view bytes);
-  // Where the backend has its lane's partition in this thread: room there for the next bytes, to be filled from the
-  // front. False: send() them. Between the two calls nothing else of the session may be called.
+  // If this thread has the store itself: room there for the value's next bytes, which the caller fills from the front, and
+  // then how many it has filled. False: send() them. Between the two calls nothing else of the session may be called.
   bool begin_part(uint32_t most, op::PartRoom& room);
   void end_part(uint32_t length);
   // Opens the upload without a byte, for a value that is known to be refused. False: no credit, ask again.

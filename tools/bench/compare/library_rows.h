@@ -1,4 +1,4 @@
-// Rounds of Kind::kLibrary: one thread, or many processes, by libegret and by a socket in turn.
+// Measures rows of Kind::kLibrary: the same gets by libegret to Egret and by a socket to the others, in turn.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// A child makes itself ready, says so by a report without gets, waits until `go` is closed, does gets, and reports.
+// Each child connects and sends an empty report. When all have, the parent closes `go`; the children do gets until the time
+// is over, and report them.
 #include "bench_library/processes.h"
 
 #include <array>
