@@ -62,6 +62,12 @@ class Engine final : private SessionOwner {
   // backends that cannot be reached.
   Taken submit_to_all(const op::Op& op, AnswerSink& sink, uint32_t& count, uint32_t& missed);
   void flush() { active_.flush(); }
+  // Sends what has been submitted to backends that run beside this program, so that they execute it while more is made. To
+  // others fewer messages are worth more.
+  void flush_near() {
+    active_.begin_pass();  // what is sent is to be known with the time of now
+    active_.flush_near();
+  }
   uint32_t pending() const { return calls_.in_use(); }
   // Nobody wants the answers of the ops with that tag. Returns of how many.
   uint32_t forget(const AnswerSink& sink, uint64_t tag);

@@ -34,6 +34,14 @@ void ActiveSessions::flush() {
   for (size_t i = 0; i < active_.size(); ++i) active_[i]->flush();
 }
 
+void ActiveSessions::flush_near() {
+  for (size_t i = 0; i < active_.size(); ++i) {
+    ClientSession& session = *active_[i];
+    if (!session.is_open() || (session.grant().features & wire::kRelayed) != 0) continue;
+    if (session.endpoint().limits().fetch_is_local) session.flush();
+  }
+}
+
 bool ActiveSessions::fetch() {
   if (group_ != nullptr) group_->poll();
   bool any = false;
