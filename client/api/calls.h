@@ -45,7 +45,7 @@ void run_batch(egret_client& client, size_t count, Batch& batch, Make make) {
       batch.fail(i, wrong, tag);
       continue;
     }
-    if (i % kOpsAhead == 0 && i > 0) engine.flush_near();
+    if (i % kOpsAhead == 0 && i > 0) engine.flush(Engine::Whom::kNear);
     batch.expect();
     Taken taken = engine.submit(op, batch, batch.context(i), tag, stays);
     if (taken != Taken::kYes) [[unlikely]] {

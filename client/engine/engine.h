@@ -61,10 +61,11 @@ class Engine final : private SessionOwner {
   // One op to each partition of each backend, for ops without a key. Answers come one by one, `count` of them. `missed`:
   // backends that cannot be reached.
   Taken submit_to_all(const op::Op& op, AnswerSink& sink, uint32_t& count, uint32_t& missed);
-  void flush() { active_.flush(); }
-  // Sends what has been submitted to backends that run beside this program, so that they execute it while more is made. To
+  // kNear: what has been submitted to backends that run beside this program, so that they execute it while more is made. To
   // others fewer messages are worth more.
-  void flush_near() {
+  enum class Whom : uint8_t { kAll, kNear };
+  void flush(Whom whom = Whom::kAll) {
+    if (whom == Whom::kAll) return active_.flush();
     active_.begin_pass();  // what is sent is to be known with the time of now
     active_.flush_near();
   }
