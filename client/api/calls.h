@@ -29,8 +29,8 @@ class OpArray {
 // EGRET_OK, or what is wrong with it.
 int to_op(const egret_op& from, op::Op& op, const char*& why);
 
-// So many ops of a batch are made while the backend executes those before them.
-inline constexpr size_t kOpsAhead = 16;
+// Ops in a part of a long batch. A backend of this host executes one part while the library prepares the next.
+inline constexpr size_t kOpsInPart = 16;
 
 // Submits `count` ops one after the other, waiting for room, and waits for all answers. `make(i, op, tag, stays)` gives op
 // number i, EGRET_OK or why it cannot be sent.
@@ -45,7 +45,7 @@ void run_batch(egret_client& client, size_t count, Batch& batch, Make make) {
       batch.fail(i, wrong, tag);
       continue;
     }
-    if (i % kOpsAhead == 0 && i > 0) engine.flush(Engine::Whom::kNear);
+    if (i > 0 && i % kOpsInPart == 0) engine.flush(Engine::Whom::kNear);
     batch.expect();
     Taken taken = engine.submit(op, batch, batch.context(i), tag, stays);
     if (taken != Taken::kYes) [[unlikely]] {

@@ -116,8 +116,8 @@ TEST_CASE("with straight: none everything goes through the proxy") {
 }
 
 TEST_CASE(
-    "a backend beside the program executes the first keys of a long call while the others are made; a relay gets them "
-    "at once") {
+    "a long call is sent in parts to a backend of this host, which executes one while the next is prepared; to a relay "
+    "as one message") {
   for (const bool is_straight : {true, false}) {
     CAPTURE(is_straight);
     const Told told(Over::kShm, {{"straight", is_straight ? "host" : "none"}});

@@ -4,6 +4,7 @@
 
 #include "rpc/client_session.h"
 #include "transport/transport.h"
+#include "wire/handshake.h"
 
 namespace egret::rpc {
 
