@@ -72,6 +72,33 @@ TEST_CASE("what comes back soon after it was evicted goes to the main queue, and
   CHECK(count_hits(h, "back", 500) > 400);
 }
 
+// Each value is more than the small queue's share, and more than what is free: it may be all that this queue has.
+TEST_CASE("a value that was just stored is still there when room has been made, however large it is") {
+  for (const bool is_uploaded : {false, true}) {
+    Harness h(small_store(8 * kMiB, kMiB));
+    std::mt19937_64 random(1);
+    uint64_t missed = 0;
+    for (uint64_t i = 0; i < 3'000; ++i) {
+      const size_t length = i % 1'000 < 500 ? 1 + random() % 60'000 : 200'000 + random() % 800'000;
+      const std::string key = key_of("a", random() % 200);
+      const std::string value(length, 'v');
+      if (is_uploaded) {
+        auto reserved = h.store->reserve(key, static_cast<uint32_t>(length));
+        REQUIRE(reserved.upload.write(0, value) == ResultCode::kOk);
+        REQUIRE(reserved.upload.commit(h.make(op::OpCode::kCommit, key)).code == ResultCode::kStored);
+      } else {
+        REQUIRE(h.set(key, value) == ResultCode::kStored);
+      }
+      while (h.store->idle_step()) {
+      }
+      missed += h.get(key).size() == length ? 0 : 1;
+      h.get(key_of("a", random() % 200));
+    }
+    CHECK(missed == 0);
+    CHECK(h.stat(StatId::kEvictions) > 1'000);
+  }
+}
+
 TEST_CASE("a read of an item that is expired or flushed does not keep it") {
   Harness h;
   h.set("a", "v", 5);
