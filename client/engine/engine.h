@@ -98,7 +98,7 @@ class Engine final : private SessionOwner {
 
   // --- for event loops
   int fd() const { return epoll_.get(); }
-  // Whether fd() will wake for everything that comes. False: poll() again.
+  // Whether fd() will wake for everything that comes, and nothing has come since the call began. False: poll() again.
   bool arm();
   // fd() is readable.
   void on_ready();

@@ -297,10 +297,12 @@ void Engine::sleep(uint64_t deadline_ns) {
 }
 
 bool Engine::arm() {
+  const uint64_t before = changes_;
   for (int pass = 0; pass < kMostArmPasses; ++pass) {
     if (active_.prepare_sleep()) break;
     if (poll()) return false;
   }
+  if (changes_ != before) return false;  // results that came while their lanes were armed are answered already
   if (!(needs_tick() || has_network_)) return true;
   const uint64_t wait_ns = needs_tick() ? ClientSession::kTickNs : transport::kKeepAliveNs;
   if (timer_ns_ != 0 && timer_ns_ <= wait_ns) return true;

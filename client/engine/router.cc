@@ -50,7 +50,7 @@ Router::Router(const Settings& settings, const base::Clock& clock, SessionOwner&
 }
 
 Router::Session Router::make_session(rpc::SessionOptions options) {
-  options.worker_id = base::random_u64();
+  if (options.worker_id == 0) options.worker_id = base::random_u64();
   options.is_embedded = true;
   // On this host a fetch is a load: whether to poll or to sleep is SpinJudge's to say, not whether a lane is slow.
   const bool is_auto = options.fetch.mode == rpc::FetchMode::kAuto;

@@ -70,13 +70,16 @@ std::unique_ptr<Model::Draft> Model::draw_op() {
 }
 
 bool Model::append(const Draft& draft, rpc::ClientLane& lane, uint64_t session_id) {
-  if (!lane.append(draft.op, &records_[draft.id - 1])) return false;
-  OpRecord& record = records_[draft.id - 1];
-  record.session_id = session_id;
-  record.lane = lane.number();
-  record.place = appended_on_[{session_id, lane.number()}]++;
-  ++appended_;
+  if (!lane.append(draft.op, &record_of(draft))) return false;
+  is_sent(record_of(draft), session_id, lane.number());
   return true;
+}
+
+void Model::is_sent(OpRecord& record, uint64_t session_id, uint32_t lane) {
+  record.session_id = session_id;
+  record.lane = lane;
+  record.place = appended_on_[{session_id, lane}]++;
+  ++appended_;
 }
 
 void Model::check_answer(OpRecord& record, const Result& result) {
@@ -137,6 +140,7 @@ Result Model::execute(const Op& op, uint64_t session_id, uint32_t lane) {
     return result;
   }
   OpRecord& record = records_[id - 1];
+  if (op.code == OpCode::kChunk) return answer_chunk(record, op);
   const std::string name = "op " + std::to_string(id);
   if (++record.executions != 1) fail(name + " was executed twice");
   const bool is_astray = record.session_id != session_id && !options_.is_relayed;
@@ -172,6 +176,22 @@ Result Model::execute(const Op& op, uint64_t session_id, uint32_t lane) {
       result.client_flags = static_cast<uint32_t>(id % 3);
   }
   result.cas = id;
+  return result;
+}
+
+// The rest of a value that did not fit the answer of its get.
+Result Model::answer_chunk(const OpRecord& record, const Op& op) {
+  Result result;
+  if (record.code != OpCode::kGet || record.executions != 1 || op.version != record.id ||
+      op.offset >= record.value_length) {
+    fail("op " + std::to_string(record.id) + " is asked for bytes that it does not have");
+    return result;
+  }
+  answer_value_ = pattern(record.id, record.value_length).substr(op.offset, op.length);
+  result.code = ResultCode::kHit;
+  result.value = answer_value_;
+  result.total_length = record.value_length;
+  result.version = result.cas = record.id;
   return result;
 }
 

@@ -63,6 +63,9 @@ class Model {
   std::unique_ptr<Draft> draw_op();
   // False: no credit.
   bool append(const Draft& draft, rpc::ClientLane& lane, uint64_t session_id);
+  // The same, of whoever has it appended by other hands, with the record as what is told of the answer.
+  OpRecord& record_of(const Draft& draft) { return records_[draft.id - 1]; }
+  void is_sent(OpRecord& record, uint64_t session_id, uint32_t lane);
 
   // The handler's side: checks an op that arrived on a lane and answers it. The answer is valid until the next call.
   op::Result execute(const op::Op& op, uint64_t session_id, uint32_t lane);
@@ -88,6 +91,7 @@ class Model {
 
  private:
   void check_value(const OpRecord& record, const op::Result& result);
+  op::Result answer_chunk(const OpRecord& record, const op::Op& op);
 
   const ModelOptions options_;
   Rng& rng_;

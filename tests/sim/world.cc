@@ -160,23 +160,27 @@ void World::tear_down() {
   on_step = {};
   for (const auto& client : clients) client->session().close();
   if (relay != nullptr) relay->session().close();
+  for (const auto& other : others) other->end();
 }
 
 void World::step_actor(size_t actor) {
   if (!busy_.insert(actor).second) return;
+  const auto act = [&](auto& one) {
+    one.step();
+    busy_.erase(actor);
+    if (tracing_) trace(one.describe());
+  };
   const size_t client = actor - partitions.size();
+  const bool is_relay = relay != nullptr && actor == relay_actor();
   if (actor < partitions.size()) {
-    partitions[actor]->step();
+    act(*partitions[actor]);
   } else if (client < clients.size()) {
-    clients[client]->step();
+    act(*clients[client]);
+  } else if (is_relay) {
+    act(*relay);
   } else {
-    relay->step();
+    act(*others[actor - relay_actor() - (relay != nullptr ? 1 : 0)]);
   }
-  busy_.erase(actor);
-  if (!tracing_) return;
-  trace(actor < partitions.size() ? partitions[actor]->describe()
-        : client < clients.size() ? clients[client]->describe()
-                                  : relay->describe());
 }
 
 void World::step() {
@@ -223,13 +227,14 @@ void World::step_others() {
 bool World::seems_quiet() const {
   return network.is_idle() && (relay == nullptr || relay->is_asleep()) &&
          std::ranges::all_of(partitions, [](const auto& p) { return p->is_asleep() || p->is_idle(); }) &&
-         std::ranges::all_of(clients, [](const auto& c) { return c->is_asleep(); });
+         std::ranges::all_of(clients, [](const auto& c) { return c->is_asleep(); }) &&
+         std::ranges::all_of(others, [](const auto& o) { return o->is_asleep(); });
 }
 
 bool World::is_quiet() {
   for (int looks = 0; looks < 3; ++looks) {
     if (!seems_quiet() || control.step()) return false;
-    if (relay != nullptr) step_actor(actors() - 1);  // it may send something: partitions that poll look after it
+    if (relay != nullptr) step_actor(relay_actor());  // it may send something: partitions that poll look after it
     for (size_t i = 0; i < partitions.size(); ++i) step_actor(i);
   }
   return seems_quiet();
@@ -259,7 +264,8 @@ bool World::skip_to_tick() {
 void World::run(uint64_t max_steps) {
   bool stuck = false;
   const auto is_settled = [&] {
-    return model.is_settled() && std::ranges::all_of(clients, [](const auto& c) { return c->is_finished(); });
+    const auto is_finished = [](const auto& actor) { return actor->is_finished(); };
+    return model.is_settled() && std::ranges::all_of(clients, is_finished) && std::ranges::all_of(others, is_finished);
   };
   const auto is_done = [&] {
     if (is_settled()) return true;

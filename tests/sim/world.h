@@ -63,6 +63,17 @@ struct Scenario {
 class World;
 class SimRelay;
 
+// Whoever else acts in a world: the test's own.
+class Actor {
+ public:
+  virtual ~Actor() = default;
+  virtual void step() = 0;
+  virtual bool is_asleep() const = 0;  // nothing is there to wake it
+  virtual bool is_finished() const = 0;
+  virtual void end() = 0;  // its sessions; it is not called any more
+  virtual std::string describe() = 0;
+};
+
 class SimClient final : public rpc::SessionObserver, public rpc::CreditWaiter {
  public:
   SimClient(World& world, uint32_t number);
@@ -157,10 +168,12 @@ class World {
   std::vector<std::unique_ptr<Partition>>& partitions = server.partitions;
   std::vector<std::unique_ptr<SimClient>> clients;
   std::unique_ptr<SimRelay> relay;  // null: clients have sessions with the backend
-  std::function<void()> on_step;    // a test's own actor
+  std::vector<std::unique_ptr<Actor>> others;
+  std::function<void()> on_step;  // a test's own actor
 
  private:
-  size_t actors() const { return partitions.size() + clients.size() + (relay != nullptr ? 1 : 0); }
+  size_t relay_actor() const { return partitions.size() + clients.size(); }
+  size_t actors() const { return relay_actor() + (relay != nullptr ? 1 : 0) + others.size(); }
   void step_actor(size_t actor);
   void step_others();
 

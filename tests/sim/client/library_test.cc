@@ -1,0 +1,132 @@
+// Programs that link libegret, among proxies: every op of theirs is executed once, in its lane's order, and answered once with its
+// own result; they sleep and are woken; nobody is slowed by one that stops.
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "scenarios.h"
+#include "seeds.h"
+#include "sim_library.h"
+#include "sim_relay.h"
+
+using namespace egret;
+using namespace egret::sim;
+
+namespace {
+
+// Between one and three programs, and as many workers of proxies as the scenario has.
+SimLibrary& add_libraries(World& world, LibraryOptions options = {}, uint32_t most = 3) {
+  Rng rng(world.seed ^ 0x11B);
+  for (uint32_t i = 0, count = rng.between(1, most); i < count; ++i) {
+    world.others.push_back(std::make_unique<SimLibrary>(world, i, options));
+  }
+  return static_cast<SimLibrary&>(*world.others.front());
+}
+
+Scenario shared_scenario(uint64_t seed) {
+  Scenario scenario = any_scenario(seed);
+  scenario.network.flavour = seed % 2 == 0 ? Flavour::kShm : Flavour::kVerbs;
+  return scenario;
+}
+
+uint64_t sleeps_of(const World& world) {
+  uint64_t sum = 0;
+  for (const auto& each : world.others) sum += static_cast<const SimLibrary&>(*each).sleeps();
+  return sum;
+}
+
+void step_for(World& world, uint64_t ns) {
+  const uint64_t end = world.clock.manual.now_ns() + ns;
+  while (world.clock.manual.now_ns() < end && !world.model.has_failed()) world.step();
+}
+
+}  // namespace
+
+TEST_CASE("libraries among proxies: every op is executed once, in order, and answered once with its own result") {
+  uint64_t sleeps = 0;
+  for_each_seed(100, [&](uint64_t seed) {
+    World world(seed, shared_scenario(seed));
+    add_libraries(world);
+    world.run();
+    sleeps += sleeps_of(world);
+    return outcome(world);
+  });
+  CHECK(is_met(sleeps));
+}
+
+TEST_CASE("a library and partitions that sleep at every opportunity wake each other") {
+  uint64_t rings = 0, sleeps = 0;
+  for_each_seed(150, [&](uint64_t seed) {
+    Scenario scenario = lonely_scenario(seed);
+    scenario.network.flavour = seed % 2 == 0 ? Flavour::kShm : Flavour::kVerbs;
+    scenario.clients = 0;
+    scenario.park_always = true;
+    World world(seed, scenario);
+    SimLibrary& library = add_libraries(world, {.sleeps_always = true}, 1);
+    world.run();
+    sleeps += library.sleeps();
+    const rpc::LaneCounters counters = library.session().counters().sum();
+    rings += counters.rings.get() + counters.ringing_requests.get();
+    return outcome(world);
+  });
+  CHECK(is_met(sleeps));
+  CHECK(is_met(rings));
+}
+
+TEST_CASE("libraries and proxies share a relay") {
+  for_each_seed(60, [&](uint64_t seed) {
+    Scenario scenario = any_scenario(seed);
+    scenario.model.is_relayed = true;
+    scenario.relayed.is_on = true;
+    World world(seed, scenario);
+    add_libraries(world,
+                  {.server = SimRelay::kAddress, .relayed_to = SimRelay::kMember, .sleeps_always = seed % 3 == 0});
+    world.run();
+    return outcome(world);
+  });
+}
+
+TEST_CASE("a program that stops in the middle of its ops slows nobody, and goes on when it is continued") {
+  uint64_t stopped = 0;
+  for_each_seed(60, [&](uint64_t seed) {
+    World world(seed, shared_scenario(seed));
+    SimLibrary& library = add_libraries(world);
+    step_for(world, 20'000 + 1'000 * (seed % 40));
+    library.freeze(true);
+    stopped += !library.is_finished();
+    const auto are_others_done = [&] {
+      const auto is_done = [](const auto& client) {
+        return client->is_finished() && client->session().lanes().outstanding() == 0;
+      };
+      return std::ranges::all_of(world.clients, is_done);
+    };
+    if (!world.run_until(are_others_done)) world.model.fail("a proxy waits for a program that has stopped");
+    library.freeze(false);
+    world.run();
+    return outcome(world);
+  });
+  CHECK(is_met(stopped));
+}
+
+TEST_CASE("a library whose session ends tells of every op once, and has another session") {
+  uint64_t lost = 0;
+  for_each_seed(100, [&](uint64_t seed) {
+    Scenario scenario = shared_scenario(seed);
+    scenario.model.may_be_lost = true;
+    scenario.session.backoff_min_ns = 5'000;
+    scenario.session.backoff_max_ns = 50'000;
+    scenario.tick_ns = 10'000;
+    scenario.time_heals = true;
+    World world(seed, scenario);
+    SimLibrary& library = add_libraries(world);
+    Rng rng(seed + 1);
+    for (int endings = 0; endings < 3; ++endings) {
+      step_for(world, rng.below(40'000));
+      if (library.session().is_open()) world.control.close(library.session().grant().session_id);
+    }
+    world.run();
+    lost += world.model.lost();
+    return outcome(world);
+  });
+  CHECK(is_met(lost));
+}
