@@ -29,9 +29,6 @@ class OpArray {
 // EGRET_OK, or what is wrong with it.
 int to_op(const egret_op& from, op::Op& op, const char*& why);
 
-// Ops in a part of a long batch. A backend of this host executes one part while the library prepares the next.
-inline constexpr size_t kOpsInPart = 16;
-
 // Submits `count` ops one after the other, waiting for room, and waits for all answers. `make(i, op, tag, stays)` gives op
 // number i, EGRET_OK or why it cannot be sent.
 template <typename Make>
@@ -45,7 +42,6 @@ void run_batch(egret_client& client, size_t count, Batch& batch, Make make) {
       batch.fail(i, wrong, tag);
       continue;
     }
-    if (i > 0 && i % kOpsInPart == 0) engine.flush(Engine::Whom::kNear);
     batch.expect();
     Taken taken = engine.submit(op, batch, batch.context(i), tag, stays);
     if (taken != Taken::kYes) [[unlikely]] {

@@ -61,15 +61,7 @@ class Engine final : private SessionOwner {
   // One op to each partition of each backend, for ops without a key. Answers come one by one, `count` of them. `missed`:
   // backends that cannot be reached.
   Taken submit_to_all(const op::Op& op, AnswerSink& sink, uint32_t& count, uint32_t& missed);
-  // Sends the submitted ops. kNear: only those to backends of this host, which execute them while the caller submits more.
-  // Over a network, and through a proxy's relay, one long message costs less than several short ones.
-  enum class Whom : uint8_t { kAll, kNear };
-  void flush(Whom whom = Whom::kAll) {
-    if (whom == Whom::kAll) return active_.flush();
-    // Takes the time. A message that bore the last pass's would seem to have waited already, and wait() would sleep at once.
-    active_.begin_pass();
-    active_.flush_near();
-  }
+  void flush() { active_.flush(); }
   uint32_t pending() const { return calls_.in_use(); }
   // Nobody wants the answers of the ops with that tag. Returns of how many.
   uint32_t forget(const AnswerSink& sink, uint64_t tag);

@@ -115,27 +115,6 @@ TEST_CASE("with straight: none everything goes through the proxy") {
   CHECK(counter(told.client.get(), "relayed_sessions") == 1);
 }
 
-TEST_CASE(
-    "a long call is sent in parts to a backend of this host, which executes one while the next is prepared; to a relay "
-    "as one message") {
-  for (const bool is_straight : {true, false}) {
-    CAPTURE(is_straight);
-    const Told told(Over::kShm, {{"straight", is_straight ? "host" : "none"}});
-    egret_client* const c = told.client.get();
-    CHECK(set(c, "k", "v") == EGRET_STORED);
-    const std::vector<const char*> keys(40, "k");
-    const std::vector<size_t> lengths(40, 1);
-    std::vector<egret_result> results(40, empty_result());
-    const int64_t before = counter(c, "messages");
-    CHECK(egret_mget(c, keys.data(), lengths.data(), keys.size(), results.data()) == 40);
-    CHECK(counter(c, "messages") - before == (is_straight ? 3 : 1));
-    for (egret_result& result : results) {
-      CHECK(value_of(result) == "v");
-      egret_release(&result);
-    }
-  }
-}
-
 TEST_CASE("who is refused by a backend is served through the proxy") {
   const Told told(Over::kShm, {}, {"max_sessions=2"});  // the proxy's two workers have them
   check_all_calls(told.client.get());

@@ -133,18 +133,6 @@ TEST_CASE("before it sleeps a worker arms, once, each session over a network tha
   for (size_t i = 0; i < kSessions; ++i) CHECK(endpoints[i]->arms == (i == 3 ? 2 : 1));
 }
 
-TEST_CASE("flush_near() sends through this host's memory, and leaves what is meant for a network to the next flush()") {
-  for (const bool local : {false, true}) {
-    CAPTURE(local);
-    Worker worker(local);
-    REQUIRE(worker.sessions[7]->lanes()[5].append(get_of("key"), &worker.listener));
-    worker.active.flush_near();
-    CHECK(worker.sessions[7]->lanes().has_open() == !local);
-    worker.active.flush();
-    CHECK(!worker.sessions[7]->lanes().has_open());
-  }
-}
-
 TEST_CASE("local sessions at rest are not armed") {
   Worker worker(true);
   worker.get(3, 0);

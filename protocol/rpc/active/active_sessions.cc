@@ -4,7 +4,6 @@
 
 #include "rpc/client_session.h"
 #include "transport/transport.h"
-#include "wire/handshake.h"
 
 namespace egret::rpc {
 
@@ -33,14 +32,6 @@ void ActiveSessions::begin_pass() {
 
 void ActiveSessions::flush() {
   for (size_t i = 0; i < active_.size(); ++i) active_[i]->flush();
-}
-
-void ActiveSessions::flush_near() {
-  for (size_t i = 0; i < active_.size(); ++i) {
-    ClientSession& session = *active_[i];
-    if (!session.is_open() || (session.grant().features & wire::kRelayed) != 0) continue;
-    if (session.endpoint().limits().fetch_is_local) session.flush();
-  }
 }
 
 bool ActiveSessions::fetch() {

@@ -39,7 +39,6 @@ class ActiveSessions {
   // --- the passes, in the worker's order: ClientSession's, of every active one
   void begin_pass();
   void flush();
-  void flush_near();  // only sessions over shared memory, and of these none through a relay
   bool fetch();
   bool hand_out_credit();
   bool should_spin();
