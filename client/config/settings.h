@@ -30,7 +30,7 @@ struct Settings {
   std::vector<std::string> proxy;     // where it serves slots, in the order to try: "shm:PATH", "shm:@NAME"
   Straight straight = Straight::kHost;
   pool::PlacementRule placement = pool::PlacementRule::kKetama;
-  rpc::SessionOptions session;  // address is filled in by session, and worker_id if it is 0
+  rpc::SessionOptions session;  // each session gets its own address, and a random worker_id where this one is 0
   uint32_t most_pending = 0;    // ops of one client
   uint64_t value_memory = 0;    // bytes of large values that one client assembles or sends at a time
 };

@@ -302,7 +302,7 @@ bool Engine::arm() {
     if (active_.prepare_sleep()) break;
     if (poll()) return false;
   }
-  if (changes_ != before) return false;  // results that came while their lanes were armed are answered already
+  if (changes_ != before) return false;  // prepare_sleep() has answered ops; no event will tell of those
   if (!(needs_tick() || has_network_)) return true;
   const uint64_t wait_ns = needs_tick() ? ClientSession::kTickNs : transport::kKeepAliveNs;
   if (timer_ns_ != 0 && timer_ns_ <= wait_ns) return true;

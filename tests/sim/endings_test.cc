@@ -28,11 +28,6 @@ void thaw_all(World& world) {
   for (const auto& partition : world.partitions) partition->freeze(false);
 }
 
-void step_for(World& world, uint64_t ns) {
-  const uint64_t end = world.clock.manual.now_ns() + ns;
-  while (world.clock.manual.now_ns() < end && !world.model.has_failed()) world.step();
-}
-
 }  // namespace
 
 TEST_CASE("an op that times out is answered, its slot stays abandoned until its old response is seen") {
@@ -55,10 +50,10 @@ TEST_CASE("an op that times out is answered, its slot stays abandoned until its 
                                  [](const auto& client) { return client->session().lanes().outstanding() == 0; });
     };
     for (int pauses = 0; pauses < 3; ++pauses) {
-      step_for(world, rng.below(60'000));
+      world.step_for(rng.below(60'000));
       Partition& slow = *world.partitions[rng.below(static_cast<uint32_t>(world.partitions.size()))];
       slow.freeze(true);
-      step_for(world, 280'000 + rng.below(60'000));  // longer than the time-out, shorter than the session's patience
+      world.step_for(280'000 + rng.below(60'000));  // longer than the time-out, shorter than the session's patience
       slow.freeze(false);
       if (!world.run_until(all_back)) world.model.fail("a late response has not freed its slot");
     }
@@ -82,9 +77,9 @@ TEST_CASE("a lane that stays stuck ends its session: all are answered once, and 
     scenario.model.may_time_out = scenario.model.may_be_lost = true;
     World world(seed, scenario);
     Rng rng(seed + 1);
-    step_for(world, rng.below(60'000));
+    world.step_for(rng.below(60'000));
     world.partitions[0]->freeze(true);
-    step_for(world, 400'000);
+    world.step_for(400'000);
     thaw_all(world);
     world.run();
     for (const auto& client : world.clients) lost += client->sessions_lost();
@@ -102,7 +97,7 @@ TEST_CASE("a session that is lost answers every waiter exactly once, and comes b
     World world(seed, scenario);
     Rng rng(seed + 1);
     for (int endings = 0; endings < 3; ++endings) {
-      step_for(world, rng.below(40'000));
+      world.step_for(rng.below(40'000));
       SimClient& victim = *world.clients[rng.below(static_cast<uint32_t>(world.clients.size()))];
       if (!victim.session().is_open()) continue;
       const bool by_server = rng.percent(70);
@@ -113,7 +108,7 @@ TEST_CASE("a session that is lost answers every waiter exactly once, and comes b
       } else {
         victim.session().close();
       }
-      if (refuse) step_for(world, 100'000);
+      if (refuse) world.step_for(100'000);
       world.network.refuse_connections(false);
     }
     world.run();
@@ -136,7 +131,7 @@ TEST_CASE("a waiter that is told of the loss may try again at once") {
       }
     };
     Rng rng(seed + 1);
-    step_for(world, rng.below(40'000));
+    world.step_for(rng.below(40'000));
     for (const auto& client : world.clients) client->session().close();
     world.run();
     return outcome(world);

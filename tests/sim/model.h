@@ -63,7 +63,8 @@ class Model {
   std::unique_ptr<Draft> draw_op();
   // False: no credit.
   bool append(const Draft& draft, rpc::ClientLane& lane, uint64_t session_id);
-  // The same, of whoever has it appended by other hands, with the record as what is told of the answer.
+  // For who does not append to the lane itself (a program that links libegret): the record of the draft's op, and that the
+  // op was appended there.
   OpRecord& record_of(const Draft& draft) { return records_[draft.id - 1]; }
   void is_sent(OpRecord& record, uint64_t session_id, uint32_t lane);
 

@@ -214,6 +214,11 @@ void World::pass_time(uint64_t ns) {
   }
 }
 
+void World::step_for(uint64_t ns) {
+  const uint64_t end = clock.manual.now_ns() + ns;
+  while (clock.manual.now_ns() < end && !model.has_failed()) step();
+}
+
 void World::step_others() {
   const uint32_t acting = network.acting_partition;
   if (busy_.size() > 1 || rng.percent(75)) {
@@ -234,7 +239,7 @@ bool World::seems_quiet() const {
 bool World::is_quiet() {
   for (int looks = 0; looks < 3; ++looks) {
     if (!seems_quiet() || control.step()) return false;
-    if (relay != nullptr) step_actor(relay_actor());  // it may send something: partitions that poll look after it
+    if (relay != nullptr) step_actor(relay_actor());  // it may send something, which the partitions look for next
     for (size_t i = 0; i < partitions.size(); ++i) step_actor(i);
   }
   return seems_quiet();

@@ -63,14 +63,14 @@ struct Scenario {
 class World;
 class SimRelay;
 
-// Whoever else acts in a world: the test's own.
+// An actor that a test adds to a world.
 class Actor {
  public:
   virtual ~Actor() = default;
   virtual void step() = 0;
-  virtual bool is_asleep() const = 0;  // nothing is there to wake it
+  virtual bool is_asleep() const = 0;  // and nothing has come that will wake it
   virtual bool is_finished() const = 0;
-  virtual void end() = 0;  // its sessions; it is not called any more
+  virtual void end() = 0;  // closes its sessions; the last call
   virtual std::string describe() = 0;
 };
 
@@ -136,6 +136,8 @@ class World {
   ~World();
 
   void step();
+  // Steps until so much time has passed, or something failed.
+  void step_for(uint64_t ns);
   // Steps until all clients have submitted and been answered, or something failed. Nothing moving any more with a
   // waiter unanswered is a lost wake-up and a failure (unless time heals it); so is `max_steps` without an end.
   void run(uint64_t max_steps = 2'000'000);
@@ -167,9 +169,9 @@ class World {
   Control& control = server.control;
   std::vector<std::unique_ptr<Partition>>& partitions = server.partitions;
   std::vector<std::unique_ptr<SimClient>> clients;
-  std::unique_ptr<SimRelay> relay;  // null: clients have sessions with the backend
-  std::vector<std::unique_ptr<Actor>> others;
-  std::function<void()> on_step;  // a test's own actor
+  std::unique_ptr<SimRelay> relay;             // null: clients have sessions with the backend
+  std::vector<std::unique_ptr<Actor>> others;  // added by the test
+  std::function<void()> on_step;               // called at each step
 
  private:
   size_t relay_actor() const { return partitions.size() + clients.size(); }

@@ -12,8 +12,8 @@
 // What happens to a record of the page that is drained:
 //   dead, expired or flushed   dropped
 //   live, of a sparse page     moves to the head of its queue
-//   live, of the small queue   read twice or more, or the one stored last: moves to main. Else evicted, and its key
-//                              becomes a ghost
+//   live, of the small queue   read twice or more: moves to main. So does the item that was stored last. Any other is
+//                              evicted, and its key becomes a ghost
 //   live, of the main queue    read since it came there: moves to main's head, with one read less. Else evicted
 #include <algorithm>
 #include <array>
@@ -182,7 +182,7 @@ bool Reclaimer::settle(ItemRef ref, uint64_t hash, bool hard) {
   }
   const uint32_t frequency = slot.frequency();
   const Price price = price_of(item_bytes(it), items_.counters[StatId::kBytes] / items_.counters[StatId::kCurrItems]);
-  // A value of more than the small queue's share may be all that the queue has. It was not there long enough to be read.
+  // A value larger than the small queue's share may be its only item: the first to go, before anybody could read it.
   const bool is_newest = queue == Queue::kSmall && it.version() + 1 == items_.version;
   const bool stays = !hard && (is_newest || frequency >= (queue == Queue::kSmall ? price.to_main : price.to_stay));
   const uint32_t left = queue == Queue::kSmall ? 0 : frequency - price.to_stay;

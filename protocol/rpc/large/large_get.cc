@@ -222,7 +222,8 @@ void LargeGet::let_go() {
   if (session_->is_open()) session_->lanes().pin_turn(get_.hash).give_back(this);
 }
 
-// That a part was not sent does not mean that nothing was: the get whose value this is has been executed.
+// kNotSent would promise that the whole get was not executed. Only the request for its next part was not sent; the get itself
+// has been executed.
 void LargeGet::finish_with(ResultCode code) {
   Result result;
   result.code = code == ResultCode::kNotSent ? ResultCode::kSessionLost : code;

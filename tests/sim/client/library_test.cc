@@ -14,7 +14,7 @@ using namespace egret::sim;
 
 namespace {
 
-// Between one and three programs, and as many workers of proxies as the scenario has.
+// Adds one to `most` programs to the scenario's proxy workers. Returns the first.
 SimLibrary& add_libraries(World& world, LibraryOptions options = {}, uint32_t most = 3) {
   Rng rng(world.seed ^ 0x11B);
   for (uint32_t i = 0, count = rng.between(1, most); i < count; ++i) {
@@ -33,11 +33,6 @@ uint64_t sleeps_of(const World& world) {
   uint64_t sum = 0;
   for (const auto& each : world.others) sum += static_cast<const SimLibrary&>(*each).sleeps();
   return sum;
-}
-
-void step_for(World& world, uint64_t ns) {
-  const uint64_t end = world.clock.manual.now_ns() + ns;
-  while (world.clock.manual.now_ns() < end && !world.model.has_failed()) world.step();
 }
 
 }  // namespace
@@ -91,7 +86,7 @@ TEST_CASE("a program that stops in the middle of its ops slows nobody, and goes 
   for_each_seed(60, [&](uint64_t seed) {
     World world(seed, shared_scenario(seed));
     SimLibrary& library = add_libraries(world);
-    step_for(world, 20'000 + 1'000 * (seed % 40));
+    world.step_for(20'000 + 1'000 * (seed % 40));
     library.freeze(true);
     stopped += !library.is_finished();
     const auto are_others_done = [&] {
@@ -121,7 +116,7 @@ TEST_CASE("a library whose session ends tells of every op once, and has another 
     SimLibrary& library = add_libraries(world);
     Rng rng(seed + 1);
     for (int endings = 0; endings < 3; ++endings) {
-      step_for(world, rng.below(40'000));
+      world.step_for(rng.below(40'000));
       if (library.session().is_open()) world.control.close(library.session().grant().session_id);
     }
     world.run();

@@ -117,7 +117,7 @@ SimLibrary::SimLibrary(World& world, uint32_t number, const LibraryOptions& opti
       options_(options),
       address_(options.server + "@l" + std::to_string(number)),
       settings_(settings_of(world.scenario, options, address_, number)) {
-  client::ForkGuard::install();  // as whoever makes an engine has to
+  client::ForkGuard::install();  // an engine needs it; in programs the C interface does it
   engine_ =
       std::make_unique<client::Engine>(settings_, world.clock, client::Engine::OnPool{}, RealDescriptors::connect);
 }
@@ -133,8 +133,8 @@ bool SimLibrary::is_asleep() const {
   return blocked_ && !is_woken() && (is_finished() || waits_);
 }
 
-// Two programs share no lock; these two are in one process, whose forks the library guards: within one's turn there is none of
-// another.
+// Programs of their own share no lock. Here they share ForkGuard's, being in one process; so no program gets a turn within
+// another's.
 void SimLibrary::step() {
   static bool is_any_acting = false;
   if (frozen_ || is_any_acting) return;
@@ -159,7 +159,7 @@ void SimLibrary::act() {
   }
   if (!options_.sleeps_always && world_.rng.percent(50)) return;
   blocked_ = engine_->arm();
-  if (!blocked_) waits_ = false;  // something has come
+  if (!blocked_) waits_ = false;  // what came may have freed credit: submit again
   sleeps_ += blocked_;
 }
 
@@ -190,7 +190,6 @@ void SimLibrary::on_answer(const client::Call& call, const op::Result& result) {
   if (bytes.size() != result.total_length) world_.model.fail(address_ + " was given a part of a value");
   op::Result whole = result;
   whole.value = bytes;
-  in_pieces_ += result.further.empty() ? 0 : 1;
   world_.model.check_answer(*static_cast<OpRecord*>(call.context), whole);
 }
 

@@ -1,10 +1,10 @@
 // A program that links libegret, as an actor of a World: client::Engine beside the proxies' workers.
 //
-//   Model's drafts ─ Engine::submit ─▶ sessions ─ Network … backend … ─▶ Engine::poll ─ on_answer ─▶ Model
-//   asleep: Engine::arm() has said that its descriptor tells of everything, and Network has nothing for its sessions
+//   Model::draw_op ─▶ Engine::submit ─▶ sessions ─▶ Network, backend ─▶ Engine::poll ─▶ on_answer ─▶ Model::check_answer
+//   asleep: Engine::arm() returned true, and Network has no event for its sessions
 //
-// It goes as programs with an event loop do; a call that waits arms and sleeps in the same way. The engine wants descriptors
-// of the system, the network's are none: RealDescriptors stands between. Single-threaded.
+// Its loop is that of a program with an event loop. The engine's epoll needs descriptors of the kernel, and the network's are
+// plain numbers: RealDescriptors gives each endpoint eventfds that show what the network has. Single-threaded.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace egret::sim {
 struct LibraryOptions {
   std::string server = "sim:";  // its address is server@l<number>
   uint64_t relayed_to = 0;      // where `server` is a relay: the member's tag
-  bool sleeps_always = false;   // at every opportunity, else as the seed says
+  bool sleeps_always = false;   // arms after every turn; else after half of them, as the seed says
 };
 
 class SimLibrary final : public Actor, private client::AnswerSink {
@@ -37,7 +37,6 @@ class SimLibrary final : public Actor, private client::AnswerSink {
 
   rpc::ClientSession& session() { return *engine_->router().sessions().front(); }
   uint64_t sleeps() const { return sleeps_; }
-  uint64_t in_pieces() const { return in_pieces_; }  // values that it was given in more than one
 
  private:
   void act();
@@ -53,11 +52,10 @@ class SimLibrary final : public Actor, private client::AnswerSink {
   std::unique_ptr<client::Engine> engine_;
   std::unique_ptr<Model::Draft> draft_;
   uint32_t submitted_ = 0;
-  bool waits_ = false;  // with its draft, for room or a session
+  bool waits_ = false;  // draft_ was refused: for credit, or until there is a session
   bool blocked_ = false;
   bool frozen_ = false;
   uint64_t sleeps_ = 0;
-  uint64_t in_pieces_ = 0;
 };
 
 }  // namespace egret::sim
