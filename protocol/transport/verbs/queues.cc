@@ -300,7 +300,7 @@ bool SharedQueues::poll() {
   for (const auto& queue : polled_) any |= poll(*queue);
   for (Inbox* const inbox : listed_) inbox->tell();
   listed_.clear();
-  return any;
+  return any || must_look_;  // the next poll has something to do: not to be left until something wakes the thread
 }
 
 bool SharedQueues::poll(Queue& queue) {

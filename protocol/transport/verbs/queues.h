@@ -151,7 +151,7 @@ class SharedQueues {
   std::vector<std::shared_ptr<Channel>> awaited_;  // theirs
   std::vector<Place> places_;                      // by slot
   std::vector<Inbox*> listed_;                     // to be told when this poll is over
-  bool must_look_ = false;                         // something may have changed
+  bool must_look_ = false;                         // the next poll has changes to take
 };
 
 // The polling thread's.
