@@ -298,13 +298,15 @@ void Engine::sleep(uint64_t deadline_ns) {
 
 bool Engine::arm() {
   const uint64_t before = changes_;
-  for (int pass = 0; pass < kMostArmPasses; ++pass) {
-    if (active_.prepare_sleep()) break;
-    if (poll()) return false;
+  bool is_armed = false;
+  for (int pass = 0; !is_armed && pass < kMostArmPasses; ++pass) {
+    is_armed = active_.prepare_sleep();
+    if (!is_armed && poll()) return false;
   }
   if (changes_ != before) return false;  // prepare_sleep() has answered ops; no event will tell of those
-  if (!(needs_tick() || has_network_)) return true;
-  const uint64_t wait_ns = needs_tick() ? ClientSession::kTickNs : transport::kKeepAliveNs;
+  const bool must_tick = needs_tick() || !is_armed;
+  if (!(must_tick || has_network_)) return true;
+  const uint64_t wait_ns = must_tick ? ClientSession::kTickNs : transport::kKeepAliveNs;
   if (timer_ns_ != 0 && timer_ns_ <= wait_ns) return true;
   timer_ns_ = wait_ns;
   const itimerspec once{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = static_cast<long>(wait_ns)}};
