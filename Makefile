@@ -83,8 +83,11 @@ tidy: deps
 	@cmake --preset release -DEGRET_PRECOMPILE=OFF -DEGRET_UNITE=OFF -DEGRET_UNITS=ON >/dev/null  # which a run of the tests has switched on
 	@tests/lint/tidy.py build/release
 
-install: $(if $(filter optimised,$(PRESET)),,build)
+install: $(if $(filter optimised,$(PRESET)),build/optimised/is_complete,build)
 	@cmake --install build/$(PRESET) --prefix "$(PREFIX)"
+
+build/optimised/is_complete:
+	@echo '`make optimised` builds what is to be installed' >&2; false
 
 clean:
 	@rm -rf build
