@@ -161,3 +161,25 @@ TEST_CASE(
   thread.queues.reset();
   CHECK(queues_there == 0);
 }
+
+TEST_CASE("a thread looks once more before it sleeps, if something has changed since it armed") {
+  FakeThread thread;
+  const SharedQueues::Room first = thread.room();
+  std::vector<SharedQueues::Room> others;
+  thread.run_until_asleep();
+  thread.queues->arm();
+  const auto unchanged = [&] { return !thread.queues->poll(); };
+  CHECK(unchanged());
+  thread.queues->arm();
+  SUBCASE("a queue that is not armed yet") {
+    for (int i = 0; i < kPairsOfAQueue; ++i) others.push_back(thread.room());
+    CHECK_FALSE(unchanged());
+  }
+  SUBCASE("a session that any completion is to wake") {
+    thread.queues->want_any(true);
+    thread.queues->wake();
+    CHECK_FALSE(unchanged());
+  }
+  thread.queues->arm();
+  CHECK(unchanged());
+}

@@ -293,14 +293,15 @@ std::vector<std::shared_ptr<SharedQueues::Queue>> SharedQueues::take_unused() {
 // --- polling
 
 bool SharedQueues::poll() {
+  bool any = false;
   if (std::exchange(must_look_, false) || has_changed_.load(std::memory_order_acquire) || changed_->is_pending()) {
     take_changes();
+    any = true;  // what was armed before knows nothing of them
   }
-  bool any = false;
   for (const auto& queue : polled_) any |= poll(*queue);
   for (Inbox* const inbox : listed_) inbox->tell();
   listed_.clear();
-  return any || must_look_;  // the next poll has something to do: not to be left until something wakes the thread
+  return any || must_look_;  // of which no event tells
 }
 
 bool SharedQueues::poll(Queue& queue) {
