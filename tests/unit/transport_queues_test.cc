@@ -151,6 +151,7 @@ TEST_CASE(
     "could") {
   FakeThread thread;
   std::vector<SharedQueues::Room> rooms;
+  rooms.reserve(kPairsOfAQueue + 1);
   for (int i = 0; i < kPairsOfAQueue + 1; ++i) rooms.push_back(thread.room());
   CHECK(queues_there == 2);
   thread.run_until_asleep();
@@ -166,6 +167,7 @@ TEST_CASE("a thread looks once more before it sleeps, if something has changed s
   FakeThread thread;
   const SharedQueues::Room first = thread.room();
   std::vector<SharedQueues::Room> others;
+  others.reserve(kPairsOfAQueue);
   thread.run_until_asleep();
   thread.queues->arm();
   const auto unchanged = [&] { return !thread.queues->poll(); };
