@@ -99,6 +99,7 @@ constexpr bool waits_for_stores(int order) {
 
 }  // namespace
 
+// NOLINTBEGIN(readability-identifier-naming, bugprone-macro-parentheses): names are gcc's; what is not in parentheses are types
 EGRET_EXPORT void __tsan_init() {}
 EGRET_EXPORT void __tsan_func_entry(void* /*caller*/) {}
 EGRET_EXPORT void __tsan_func_exit() {}
@@ -179,6 +180,8 @@ EGRET_EXPORT void __tsan_atomic_thread_fence(int order) {
 EGRET_EXPORT void __tsan_atomic_signal_fence(int /*order*/) {
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
+
+// NOLINTEND(readability-identifier-naming, bugprone-macro-parentheses)
 
 // --- what is copied, moved and set: libc's functions, whose place these take
 
