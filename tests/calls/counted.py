@@ -93,12 +93,13 @@ def figures(kind, number, *names, build=servers.BUILD):
 
 
 def grow_little(kind, *names, build=servers.BUILD):
-    """(whether an op that crosses takes as much with sixteen workers and partitions as with two, what was seen)."""
+    """(whether an op that crosses takes as much with sixteen workers and partitions as with two, what was seen). One more may be chance: a
+    thread that looks once more before it sleeps finds the answer, or does not. What grows with their number would be fourteen more."""
     seen = []
     for _ in range(ATTEMPTS):
         (_, few), (_, many) = figures(kind, 2, *names, build=build), figures(kind, 16, *names, build=build)
         seen.append((few, many))
-        if few and many and all(0 < with_many <= 1.05 * with_few for with_few, with_many in zip(few, many)):
+        if few and many and all(0 < with_many <= max(1.05 * with_few, with_few + 1) for with_few, with_many in zip(few, many)):
             return True, seen
     return False, seen
 
