@@ -86,6 +86,8 @@ def figures(kind, number, *names, build=servers.BUILD):
     that cross are passed on by the session's home partition to the key's: that is the rule with many, and half of them with two, so
     what three of four do not exceed is what such ones take."""
     with Counted(kind, number, build) as server:
+        if "lines" in names:
+            server.lone_gets("calls")  # a thread's first reads of what it then keeps in its cache
         found = server.lone_gets("calls", *names)
     own = [each for each in found if kind == "one process" and each[0] <= OWN_CALLS]
     crossing = [each for each in found if each not in own]
