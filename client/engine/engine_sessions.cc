@@ -303,8 +303,8 @@ bool Engine::arm() {
     is_armed = active_.prepare_sleep();
     if (!is_armed && poll()) return false;
   }
-  if (changes_ != before) return false;  // prepare_sleep() has answered ops; no event will tell of those
-  const bool must_tick = needs_tick() || !is_armed;
+  if (changes_ != before) return false;              // prepare_sleep() has answered ops; no event will tell of those
+  const bool must_tick = needs_tick() || !is_armed;  // no event tells of what is not armed
   if (!(must_tick || has_network_)) return true;
   const uint64_t wait_ns = must_tick ? ClientSession::kTickNs : transport::kKeepAliveNs;
   if (timer_ns_ != 0 && timer_ns_ <= wait_ns) return true;

@@ -1,11 +1,12 @@
-// libegret_count_accesses.so: counts what threads of a program cost each other's caches. It has the place of ThreadSanitizer's
-// library: gcc's -fsanitize=thread tells it of each access to memory.
+// libegret_count_accesses.so: counts the cache lines that threads of a program take from each other, and their atomic
+// operations. gcc's -fsanitize=thread calls a function at each access to memory; this library defines these functions, in
+// place of ThreadSanitizer's.
 //
 //   the program ─ __tsan_read8(address), __tsan_atomic64_store(…) ─▶ the line's last writer, and who has read it since
 //                                                                    └─▶ "lines": it must come from another thread's cache
 //
 //   lines    a thread reads what another one wrote last, or writes what others have written or read since it last wrote it:
-//            each is a transfer, if every thread has a CPU of its own
+//            if every thread runs on a CPU of its own, the line crosses from one cache to another
 //   atomics  operations that lock a line, or wait for earlier stores: read-modify-write, sequentially consistent stores and fences
 //
 // The counters' file: counter_file.h. What libraries do that are compiled otherwise is not seen, but for the bytes that they copy,
@@ -19,9 +20,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../before_libc.h"
 #include "counter_file.h"
-
-#define EGRET_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace {
 
@@ -47,7 +47,7 @@ State* lines() {
   return mapped;
 }
 
-// From 1; 0 is nobody.
+// The calling thread's number, from 1. A line's writer of 0 means: none yet.
 uint64_t thread_number() {
   static std::atomic<uint64_t> threads{0};
   static thread_local uint64_t number = 0;

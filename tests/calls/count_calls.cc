@@ -1,4 +1,5 @@
-// libegret_count_calls.so, for LD_PRELOAD: counts a program's system calls by name, those that a data path could make.
+// libegret_count_calls.so, for LD_PRELOAD: counts, by name, the system calls of a program that serve requests: waiting,
+// reading, writing, waking another thread.
 //
 //   the program ─ epoll_wait() ─▶ here: +1 in the file ─▶ libc's epoll_wait()
 //
@@ -7,9 +8,7 @@
 #include <atomic>
 #include <cstdarg>
 #include <cstdint>
-#include <cstdio>
 
-#include <dlfcn.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -19,25 +18,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "../before_libc.h"
 #include "counter_file.h"
-
-#define EGRET_EXPORT extern "C" __attribute__((visibility("default")))
-
-namespace {
-
-template <typename Function>
-Function* original(const char* name) {
-  void* const found = ::dlsym(RTLD_NEXT, name);
-  if (found != nullptr) return reinterpret_cast<Function*>(found);
-  std::fprintf(stderr, "libegret_count_calls: no %s behind this library\n", name);
-  ::_exit(70);
-}
-
-}  // namespace
 
 // Counts a call of `name`, and makes it.
 #define EGRET_COUNTED(name, ...)                                                  \
-  static auto* const next = original<decltype(::name)>(#name);                    \
+  static auto* const next = egret::original<decltype(::name)>(#name);             \
   static std::atomic<uint64_t>* const counter = egret::calls::new_counter(#name); \
   counter->fetch_add(1, std::memory_order_relaxed);                               \
   return next(__VA_ARGS__)

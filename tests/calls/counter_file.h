@@ -1,5 +1,9 @@
-// The file in which libraries that are loaded into a program count, and from which a test reads (counted.py). In it rows: char
-// name[24], u64 value, little-endian. The first has no name, and the number of the others; each of them is a counter. Thread-safe.
+// Counters that libraries keep in a file while a program runs, so that a test can read them (counted.py).
+//
+//   row 0   no name; its value: how many rows follow
+//   row n   a counter: char name[24], u64 value, little-endian
+//
+// Thread-safe.
 #pragma once
 
 #include <atomic>

@@ -27,23 +27,11 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "../before_libc.h"
 #include "call_file.h"
-
-#define EGRET_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace egret::exhaustion {
 namespace {
-
-// libc's own function of that name.
-template <typename Function>
-Function* original(const char* name) {
-  void* const found = dlsym(RTLD_NEXT, name);
-  if (found == nullptr) {
-    std::fprintf(stderr, "libegret_fail_calls: no %s behind this library\n", name);
-    _exit(70);
-  }
-  return reinterpret_cast<Function*>(found);
-}
 
 // Whether this call fails. If so, errno is one of `errors`, in turn.
 bool fails(Call call, std::initializer_list<int> errors) {
@@ -66,6 +54,7 @@ bool takes_mode(int flags) {
 }  // namespace
 }  // namespace egret::exhaustion
 
+using egret::original;
 using namespace egret::exhaustion;  // NOLINT(google-build-using-namespace): what follows is C's namespace
 
 // --- files

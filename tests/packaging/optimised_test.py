@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """optimised_test.py BUILD [WHOLE]: what the preset `optimised` is made of (conf/packaging/optimised).
 
-By default what can be seen without compiling: which flags each of its two stages gives the daemons' sources, what is refused, and that
-BUILD serves each load of the training. WHOLE: also builds it all, and runs clients' conformance against it (25 minutes).
+Without WHOLE it compiles nothing: which flags each of the two stages gives the daemons' sources, what is refused, that the daemons of BUILD
+serve each load of the training. With WHOLE it also builds the preset, and runs conformance tests against it (25 minutes).
 """
 import json, os, pathlib, re, subprocess, sys, tempfile, unittest
 

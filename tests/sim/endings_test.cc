@@ -53,7 +53,7 @@ TEST_CASE("an op that times out is answered, its slot stays abandoned until its 
       world.step_for(rng.below(60'000));
       Partition& slow = *world.partitions[rng.below(static_cast<uint32_t>(world.partitions.size()))];
       slow.freeze(true);
-      world.step_for(280'000 + rng.below(60'000));  // longer than the time-out, shorter than the session's patience
+      world.step_for(280'000 + rng.below(60'000));  // ops time out, and the session does not end yet
       slow.freeze(false);
       if (!world.run_until(all_back)) world.model.fail("a late response has not freed its slot");
     }

@@ -68,7 +68,7 @@ class Actor {
  public:
   virtual ~Actor() = default;
   virtual void step() = 0;
-  virtual bool is_asleep() const = 0;  // and nothing has come that will wake it
+  virtual bool is_asleep() const = 0;  // it blocks, and no event is there that wakes it
   virtual bool is_finished() const = 0;
   virtual void end() = 0;  // closes its sessions; the last call
   virtual std::string describe() = 0;
@@ -171,7 +171,7 @@ class World {
   std::vector<std::unique_ptr<SimClient>> clients;
   std::unique_ptr<SimRelay> relay;             // null: clients have sessions with the backend
   std::vector<std::unique_ptr<Actor>> others;  // added by the test
-  std::function<void()> on_step;               // called at each step
+  std::function<void()> on_step;               // step() calls it before it chooses an actor
 
  private:
   size_t relay_actor() const { return partitions.size() + clients.size(); }

@@ -12,8 +12,7 @@
 // What happens to a record of the page that is drained:
 //   dead, expired or flushed   dropped
 //   live, of a sparse page     moves to the head of its queue
-//   live, of the small queue   read twice or more: moves to main. So does the item that was stored last. Any other is
-//                              evicted, and its key becomes a ghost
+//   live, of the small queue   read twice or more, or stored last: moves to main. Else evicted; its key becomes a ghost
 //   live, of the main queue    read since it came there: moves to main's head, with one read less. Else evicted
 #include <algorithm>
 #include <array>

@@ -222,8 +222,8 @@ void LargeGet::let_go() {
   if (session_->is_open()) session_->lanes().pin_turn(get_.hash).give_back(this);
 }
 
-// kNotSent would promise that the whole get was not executed. Only the request for its next part was not sent; the get itself
-// has been executed.
+// kNotSent here means that the request for the next part was not sent. The get itself was executed, so its caller must not
+// be told that nothing was sent.
 void LargeGet::finish_with(ResultCode code) {
   Result result;
   result.code = code == ResultCode::kNotSent ? ResultCode::kSessionLost : code;

@@ -117,7 +117,7 @@ SimLibrary::SimLibrary(World& world, uint32_t number, const LibraryOptions& opti
       options_(options),
       address_(options.server + "@l" + std::to_string(number)),
       settings_(settings_of(world.scenario, options, address_, number)) {
-  client::ForkGuard::install();  // an engine needs it; in programs the C interface does it
+  client::ForkGuard::install();  // before the first engine; in programs the C interface calls it
   engine_ =
       std::make_unique<client::Engine>(settings_, world.clock, client::Engine::OnPool{}, RealDescriptors::connect);
 }

@@ -1,7 +1,7 @@
 // A program that links libegret, as an actor of a World: client::Engine beside the proxies' workers.
 //
 //   Model::draw_op ─▶ Engine::submit ─▶ sessions ─▶ Network, backend ─▶ Engine::poll ─▶ on_answer ─▶ Model::check_answer
-//   asleep: Engine::arm() returned true, and Network has no event for its sessions
+//   It is asleep when Engine::arm() has returned true and Network has no event for its sessions.
 //
 // Its loop is that of a program with an event loop. The engine's epoll needs descriptors of the kernel, and the network's are
 // plain numbers: RealDescriptors gives each endpoint eventfds that show what the network has. Single-threaded.
