@@ -487,27 +487,33 @@ Status parse_session_size(const Options& options, const Config& config, SessionS
 // --- how many sessions
 
 constexpr uint64_t kOtherMemory = 64 * kMiB;  // of the process, beside stores and slots
-constexpr uint64_t kOtherDescriptors = 256;
+constexpr uint64_t kOtherDescriptors = 256;   // beside partitions, sessions and rings of lanes
 constexpr uint64_t kDescriptorsOfPartition = 4;
 constexpr uint64_t kOtherMappings = 2048;
 // An idle session of a proxy over a network, as its options idle_window and idle_slot_size have it.
 constexpr uint32_t kIdleWindow = 2;
 constexpr uint32_t kIdleSlot = 1536;
 
+// Whether it listens at a transport of this host.
+bool listens_here(const Config& config) {
+  return std::ranges::any_of(
+      config.listen, [](const auto& address) { return !transport::is_rdma(address) && !transport::is_tcp(address); });
+}
+
 // What sessions take, by the dearest of the transports that the backend listens at. `egret-bench fleet` counts it.
 access::Needs needs_of(const Config& config) {
   const bool over_rdma = std::ranges::any_of(config.listen, transport::is_rdma);
   const bool only_rdma = std::ranges::all_of(config.listen, transport::is_rdma);
   const bool only_tcp = std::ranges::all_of(config.listen, transport::is_tcp);
-  const bool here = std::ranges::any_of(
-      config.listen, [](const auto& address) { return !transport::is_rdma(address) && !transport::is_tcp(address); });
-  access::Needs needs{.other_descriptors = kOtherDescriptors + kDescriptorsOfPartition * config.partitions,
-                      .other_mappings = kOtherMappings,
-                      .other_memory = config.memory + kOtherMemory,
-                      .descriptors = only_tcp ? 2u : 4u,
-                      .mappings = over_rdma && !here ? 0u : 2u,
-                      .is_pinned = over_rdma,
-                      .other_memory_text = "memory " + size_text(config.memory) + " - " + size_text(kOtherMemory)};
+  const bool here = listens_here(config);
+  access::Needs needs{
+      .other_descriptors = kOtherDescriptors + kDescriptorsOfPartition * config.partitions + config.quota.lane_rings,
+      .other_mappings = kOtherMappings,
+      .other_memory = config.memory + kOtherMemory,
+      .descriptors = only_tcp ? 2u : 4u,
+      .mappings = over_rdma && !here ? 0u : 2u,
+      .is_pinned = over_rdma,
+      .other_memory_text = "memory " + size_text(config.memory) + " - " + size_text(kOtherMemory)};
   needs.least_bytes = wire::RegionLayout{config.partitions, kIdleWindow, kIdleSlot, kIdleSlot}.bytes();
   needs.most_bytes = only_rdma ? config.rdma_session.most_memory : config.local_session.most_memory;
   if (over_rdma) needs.queue_bytes = transport::server_queue_bytes(config.partitions, 1, kIdleWindow);
@@ -530,9 +536,10 @@ void resolve_quota(const Options& options, Config& config) {
     if (options.is_auto(name)) return automatic;
     return options.size(name) == 0 ? access::kUnlimited : options.size(name);
   };
-  config.room = room_of_host();
-  config.needs = needs_of(config);
   access::Quota& quota = config.quota;
+  config.room = room_of_host();
+  if (config.partitions > 1 && listens_here(config)) quota.lane_rings = access::lane_rings_of(config.room);
+  config.needs = needs_of(config);
   quota.least_bytes = config.needs.least_bytes;
   quota.memory = access::slot_memory_of(config.room, config.needs);
   if (!options.is_auto("session_memory_total")) quota.memory = {size("session_memory_total", 0), ""};

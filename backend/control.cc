@@ -612,9 +612,11 @@ void Control::make(Session& session) {
   const bool is_ordered = limits.is_ordered && (session.hello.features & wire::kOrderedMemory) != 0;
   const bool is_fetched = !limits.fetch_is_local && !limits.results_are_pushed;
   const bool has_timers = limits.fetch_is_local && (session.hello.features & wire::kWakeTimers) != 0;
+  const bool has_lane_rings = has_timers && take_lane_rings(session);
   session.granted = {
       .features = (session.secret.secret.is_set() ? wire::kAuthenticate : 0) | (is_ordered ? wire::kOrderedMemory : 0) |
-                  (has_timers ? wire::kWakeTimers : 0) | (is_fetched ? session.hello.features & wire::kDeliver : 0) |
+                  (has_timers ? wire::kWakeTimers : 0) | (has_lane_rings ? wire::kLaneRings : 0) |
+                  (is_fetched ? session.hello.features & wire::kDeliver : 0) |
                   (session.hello.features & (wire::kRights | wire::kSlotSizes | wire::kFailover | wire::kWarm |
                                              wire::kComeBack | wire::kEmbedded | wire::kLongSlots)),
       .session_id = session.id,
@@ -631,11 +633,22 @@ void Control::make(Session& session) {
                                      .request_bytes = layout.request_bytes(),
                                      .response_bytes = layout.response_bytes(),
                                      .reply_bytes = layout.response_slot_size,
-                                     .has_wake_timers = has_timers};
+                                     .has_wake_timers = has_timers,
+                                     .has_lane_rings = has_lane_rings};
   session.memory_bytes = shape.request_bytes + shape.response_bytes + shape.reply_bytes;
   session.user = ledger_.take_memory(session.id, session.memory_bytes);
   session.state = Session::State::kMaking;
   give_to_setup(session, [endpoint = session.endpoint.get(), shape] { return endpoint->create_region(shape); });
+}
+
+// Whether the session's lanes get a ring each: where there are several, and descriptors to spare.
+bool Control::take_lane_rings(const Session& session) {
+  if ((session.hello.features & wire::kLaneRings) == 0) return false;
+  if (partitions_ < 2 || partitions_ > transport::kMostLaneRings) return false;
+  const uint64_t further = partitions_ - 1;  // one has its place among the session's own
+  if (!access::has_room_for_rings(config_.quota, ledger_, session.endpoint->peer_group(), further)) return false;
+  ledger_.take_rings(session.id, further);
+  return true;
 }
 
 void Control::held_sessions_changed(const Session& session) {

@@ -101,6 +101,7 @@ class Control final : private AdminPages::Host, private transport::Doorkeeper {
   void on_nothing_to_read(Session& session);
   void grant_when_ready(Session& session);
   void make(Session& session);
+  bool take_lane_rings(const Session& session);
   void on_made(Session& session, const base::Status& made);
   void held_sessions_changed(const Session& session);
   uint32_t home_of(const Session& session) const;

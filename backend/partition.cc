@@ -252,7 +252,8 @@ void Partition::attach(const Message& message) {
   message.under_way->rings[options_.number].store(false);  // a ring before this message is void: the lane starts awake
 
   const bool is_pushed = lane.endpoint->limits().results_are_pushed;
-  if (lane.home != options_.number) return;
+  const bool is_home = lane.home == options_.number;
+  if (!is_home && !lane.endpoint->limits().has_lane_rings) return;
   HomeEndpoint home{lane.session_id, lane.endpoint, lane.layout.lanes, message.under_way};
   unsent_.reserve(homes_.size() + 1);
   const auto at = homes_.insert(std::ranges::lower_bound(homes_, lane.session_id, {}, &HomeEndpoint::session_id), home);
@@ -265,14 +266,19 @@ void Partition::attach(const Message& message) {
     lone_homes_.push_back(home);
     if (!lane.endpoint->limits().ring_is_wakeup) polled_homes_.push_back(home);
     // Its rings could not wake us: the session ends.
-    if (!watch(lane.endpoint->data_fd(), is_pushed ? EPOLLIN : EPOLLIN | EPOLLET, lane.session_id)) {
+    if (!watch(ring_fd(*lane.endpoint), is_pushed ? EPOLLIN : EPOLLIN | EPOLLET, lane.session_id)) {
       tell_control(Message::Kind::kUnwatched, lane.session_id);
     }
   }
+  if (!is_home) return;
   // kDeliver messages that arrived before this one were ignored.
   for (size_t slot = 0; slot < message.under_way->deliveries.size(); ++slot) {
     deliver_pending(*at, lane.layout, slot);
   }
+}
+
+int Partition::ring_fd(const transport::ServerEndpoint& endpoint) const {
+  return endpoint.limits().has_lane_rings ? endpoint.lane_fd(options_.number) : endpoint.data_fd();
 }
 
 void Partition::attach_lane(const Message& message) {
@@ -305,7 +311,7 @@ void Partition::detach(uint64_t session_id) {
     if (home->endpoint->group() >= 0) {
       home->endpoint->set_listener(nullptr, 0);
     } else {
-      ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, home->endpoint->data_fd(), nullptr);
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, ring_fd(*home->endpoint), nullptr);
     }
     if (home->endpoint->limits().needs_keep_alive) --silent_homes_;
     if (home->endpoint->limits().results_are_pushed) --pushed_homes_;
@@ -458,7 +464,8 @@ bool Partition::poll_rings_of(const HomeEndpoint& home) {
   size_t count = 0;
   bool any = false;
   do {
-    count = home.endpoint->poll(events_);
+    count = home.endpoint->limits().has_lane_rings ? home.endpoint->poll_lane(options_.number, events_)
+                                                   : home.endpoint->poll(events_);
     any |= count > 0;
     take_events(home, std::span(events_).first(count));
   } while (count == events_.size() && home.endpoint->limits().results_are_pushed);

@@ -1,5 +1,5 @@
 // One partition: its thread alone reads and writes its part of the store. It is the home of some endpoints: of these, it
-// alone polls for rings and pushes deliveries.
+// alone polls for rings and pushes deliveries. Where each lane has a ring, every partition is the home of its own lane.
 //
 //   messages (attach, detach, rings and deliveries from others) ┐
 //   rings of the endpoints whose home this is                   ├─▶ SlotPoller ─▶ Executor ─▶ Store
@@ -133,6 +133,7 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
   bool sends_pieces(const rpc::LaneBinding& lane) const override;
   void on_ready(uint64_t session_id) override { ready_homes_.push_back(session_id); }
   bool watch(int fd, uint32_t events, uint64_t session_id);
+  int ring_fd(const transport::ServerEndpoint& endpoint) const;
 
   base::OwnerThread owner_;  // the thread of run()
   PartitionOptions options_;

@@ -61,6 +61,12 @@ Ceiling most_sessions_of(const Room& room, const Needs& needs, uint64_t slot_mem
   return found;
 }
 
+uint64_t lane_rings_of(const Room& room) {
+  constexpr uint64_t kPart = 32;
+  constexpr uint64_t kMost = 4096;
+  return std::min(room.descriptors / kPart, kMost);
+}
+
 uint64_t share_of_peer(uint64_t total, uint64_t taken, uint64_t own, uint64_t floor) {
   if (total == kUnlimited) return kUnlimited;
   const uint64_t free = less(total, taken);

@@ -48,6 +48,9 @@ inline constexpr uint64_t kLeastSlotMemory = uint64_t{64} << 20;
 Ceiling most_sessions_of(const Room& room, const Needs& needs, uint64_t slot_memory);
 inline constexpr uint64_t kMostSessions = 65536;
 
+// The descriptors that go to rings of lanes, and are missing for sessions: a small part of all.
+uint64_t lane_rings_of(const Room& room);
+
 // How much of `total` a peer that has `own` may have, while all together have `taken`, `own` included: as much as then stays
 // free for others, so that one alone has half, two a third each, and there is always something left; but never less than
 // `floor`, as long as there is any. A total of kUnlimited has no limit.

@@ -31,6 +31,13 @@ uint32_t Ledger::take_memory(uint64_t connection, uint64_t bytes) {
   return peer.number;
 }
 
+void Ledger::take_rings(uint64_t connection, uint64_t rings) {
+  Connection& holder = at(connection);
+  holder.rings = rings;
+  holder.peer->second.rings += rings;
+  rings_ += rings;
+}
+
 void Ledger::open(uint64_t connection) {
   ++steps_;
   arriving_.erase(connection);
@@ -57,7 +64,9 @@ void Ledger::forget(uint64_t connection) {
   leave_worker(connection, gone);
   Peer& peer = gone.peer->second;
   peer.bytes -= gone.bytes;
+  peer.rings -= gone.rings;
   bytes_ -= gone.bytes;
+  rings_ -= gone.rings;
   if (gone.bytes > 0 && --peer.with_memory == 0) free_numbers_.insert(peer.number);
   if (--peer.connections == 0) peers_.erase(gone.peer);
   connections_.erase(known);
@@ -97,6 +106,12 @@ uint64_t Ledger::bytes_of(const std::string& peer) const {
   ++steps_;
   const auto known = peers_.find(peer);
   return known == peers_.end() ? 0 : known->second.bytes;
+}
+
+uint64_t Ledger::rings_of(const std::string& peer) const {
+  ++steps_;
+  const auto known = peers_.find(peer);
+  return known == peers_.end() ? 0 : known->second.rings;
 }
 
 size_t Ledger::places_of(const std::string& peer) const {

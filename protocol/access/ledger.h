@@ -27,6 +27,8 @@ class Ledger {
   // It has so much memory until it is forgotten; once. The number of its peer: that of the peer's other sessions, else the
   // smallest that no peer has.
   uint32_t take_memory(uint64_t connection, uint64_t bytes);
+  // So many descriptors, for the rings of its lanes, until it is forgotten; once.
+  void take_rings(uint64_t connection, uint64_t rings);
   void open(uint64_t connection);
   // It gets no session, and may go on reading why.
   void turn_away(uint64_t connection);
@@ -46,19 +48,21 @@ class Ledger {
   // Of those that have not been forgotten.
   uint64_t bytes_of(const std::string& peer) const;
   uint64_t bytes() const { return bytes_; }
+  uint64_t rings_of(const std::string& peer) const;
+  uint64_t rings() const { return rings_; }
   // Entries that were looked up or walked over by all calls so far.
   uint64_t steps() const { return steps_; }
 
  private:
   struct Peer {
     size_t connections = 0, places = 0, with_memory = 0;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, rings = 0;
     uint32_t number = 0;  // while with_memory > 0
   };
   using Peers = std::map<std::string, Peer>;
   struct Connection {
     Peers::iterator peer;
-    uint64_t worker = 0, bytes = 0;
+    uint64_t worker = 0, bytes = 0, rings = 0;
     bool is_admitted = false, takes_place = false;
   };
 
@@ -75,7 +79,7 @@ class Ledger {
   std::set<uint32_t> free_numbers_;  // below numbers_
   uint32_t numbers_ = 0;
   size_t places_ = 0;
-  uint64_t bytes_ = 0;
+  uint64_t bytes_ = 0, rings_ = 0;
   mutable uint64_t steps_ = 0;
 };
 

@@ -52,6 +52,11 @@ uint64_t room_for_slots(const Quota& quota, const Ledger& ledger, const std::str
   return std::min(room, share - std::min(share, ledger.bytes_of(peer)));
 }
 
+bool has_room_for_rings(const Quota& quota, const Ledger& ledger, const std::string& peer, uint64_t rings) {
+  const uint64_t own = ledger.rings_of(peer);
+  return own + rings <= share_of_peer(quota.lane_rings, ledger.rings(), own, 0);
+}
+
 std::string memory_excess(const Quota& quota, const Ledger& ledger, const std::string& peer, uint64_t bytes) {
   const uint64_t own = ledger.bytes_of(peer);
   const bool is_share = quota.memory_of_peer == Quota::kShare;

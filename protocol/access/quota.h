@@ -21,6 +21,7 @@ struct Quota {
   uint64_t sessions_of_peer = kShare;
   uint64_t memory_of_peer = kShare;
   uint64_t least_bytes = 1;  // of an idle session's slots
+  uint64_t lane_rings = 0;   // descriptors for rings of lanes, beside those that a session has anyhow
 };
 
 // Empty, or why the peer cannot have one more session. Sessions of `worker` count for nothing: the new one replaces them.
@@ -32,6 +33,9 @@ uint64_t room_for_slots(const Quota& quota, const Ledger& ledger, const std::str
 
 // Empty, or why the peer's next session cannot have so much memory.
 std::string memory_excess(const Quota& quota, const Ledger& ledger, const std::string& peer, uint64_t bytes);
+
+// Whether the peer's next session can have so many descriptors for rings of its lanes: some are left for other peers.
+bool has_room_for_rings(const Quota& quota, const Ledger& ledger, const std::string& peer, uint64_t rings);
 
 // How many sessions the options allow one peer; 0: they leave it to its share.
 uint64_t sessions_told_of_peer(const Quota& quota);

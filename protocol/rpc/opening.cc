@@ -15,9 +15,10 @@ namespace {
 uint64_t features_of(const SessionOptions& asked, const transport::Limits& limits) {
   const bool is_fetched = !limits.fetch_is_local && !limits.results_are_pushed;
   return (asked.secret.is_set() ? wire::kAuthenticate : 0) | (limits.is_ordered ? wire::kOrderedMemory : 0) |
-         (limits.offers_wake_timers ? wire::kWakeTimers : 0) | wire::kRights | wire::kFailover | wire::kWarm |
-         wire::kComeBack | wire::kLongSlots | (is_fetched ? wire::kDeliver : 0) |
-         (asked.is_embedded ? wire::kEmbedded : 0) | (asked.relayed_to != 0 ? wire::kRelayed : 0) |
+         (limits.offers_wake_timers ? wire::kWakeTimers : 0) | (limits.offers_lane_rings ? wire::kLaneRings : 0) |
+         wire::kRights | wire::kFailover | wire::kWarm | wire::kComeBack | wire::kLongSlots |
+         (is_fetched ? wire::kDeliver : 0) | (asked.is_embedded ? wire::kEmbedded : 0) |
+         (asked.relayed_to != 0 ? wire::kRelayed : 0) |
          (asked.request_slot_size != 0 || asked.response_slot_size != 0 ? wire::kSlotSizes : 0);
 }
 
@@ -117,7 +118,8 @@ Status Opening::on_grant(std::span<const std::byte> frame, transport::ClientEndp
                                      .request_bytes = layout.request_bytes(),
                                      .response_bytes = layout.response_bytes(),
                                      .reply_bytes = layout.response_slot_size,
-                                     .has_wake_timers = (grant_.features & wire::kWakeTimers) != 0};
+                                     .has_wake_timers = (grant_.features & wire::kWakeTimers) != 0,
+                                     .has_lane_rings = (grant_.features & wire::kLaneRings) != 0};
   return endpoint.map_region(shape);
 }
 

@@ -1,10 +1,11 @@
 // The same-host transport: a queue pair's shared-memory twin.
 //
-// A Unix socket (SOCK_SEQPACKET) carries the frames; the server's frame that opens the region carries four descriptors:
+// A Unix socket (SOCK_SEQPACKET) carries the frames; the server's frame that opens the region carries four descriptors, or more:
 //   request memory    memfd, sealed against shrinking and growing; the client maps it writable, the server read-only
 //   response memory   memfd, sealed likewise and against new writable mappings (F_SEAL_FUTURE_WRITE): the client reads
 //   to-server wake-up the client's rings
 //   to-client wake-up the server's deliveries; both: shm_wakeup.h
+//   further to-server wake-ups, where each lane has one: those of lanes 1, 2 and so on; the first is that of lane 0
 // Behind request memory lie the ring counters: one word that counts all rings (its upper 16 bits: the CPU on which the
 // client runs, plus one), then one per lane. Only the client writes them; the server remembers what it saw last, so no
 // ring is lost and none needs clearing.

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -50,6 +51,13 @@ bool is_epoll(int fd) {
   return length > 0 && std::string_view(target, static_cast<size_t>(length)) == "anon_inode:[eventpoll]";
 }
 
+// Whether this process has descriptors to spare for the rings of lanes: the newest one has the lowest free number.
+bool has_descriptors_beyond(int newest) {
+  constexpr rlim_t kSpare = 256;
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(newest) + kSpare <= limit.rlim_cur;
+}
+
 class ShmClientEndpoint final : public ClientEndpoint {
  public:
   ShmClientEndpoint(UniqueFd socket, uid_t backend_uid) : socket_(std::move(socket)), backend_uid_(backend_uid) {
@@ -57,7 +65,8 @@ class ShmClientEndpoint final : public ClientEndpoint {
                .deliver_is_wakeup = true,
                .is_ordered = true,
                .fetch_is_local = true,
-               .offers_wake_timers = true};
+               .offers_wake_timers = true,
+               .offers_lane_rings = has_descriptors_beyond(socket_.get())};
     reads_.reserve(kReadDepth);
   }
   ~ShmClientEndpoint() override {
@@ -70,7 +79,7 @@ class ShmClientEndpoint final : public ClientEndpoint {
     std::vector<UniqueFd> came;
     Status received = receive(socket_.get(), frame, length, came);
     if (came.empty()) return received;
-    if (!are_checked_ && came.size() == kRegionFds) {
+    if (!are_checked_ && came.size() >= kRegionFds && came.size() <= kMostRegionFds) {
       fds_.swap(came);
       base::close_elsewhere(came);
       return received;
@@ -80,14 +89,14 @@ class ShmClientEndpoint final : public ClientEndpoint {
   }
   Status send_frame(std::span<const std::byte> frame, bool) override { return send(socket_.get(), frame, {}); }
 
-  std::string facts() const override { return "shared memory"; }
+  std::string facts() const override { return facts_of(shape_); }
 
   Status map_region(const RegionShape& shape) override {
-    if (fds_.empty()) return Status::error("the backend granted a session without its region");
+    if (fds_.size() != region_fds(shape)) return Status::error("the backend granted a session without its region");
     shape_ = shape;
     if (Status good = check_memory(fds_[kRequestFd].get(), request_file_bytes(shape)); !good) return good;
     if (Status good = check_memory(fds_[kResponseFd].get(), shape.response_bytes); !good) return good;
-    if (Status good = take_wakeups(shape.has_wake_timers); !good) return good;
+    if (Status good = take_wakeups(); !good) return good;
     if (Status done = requests_.map(fds_[kRequestFd].get(), request_file_bytes(shape), PROT_READ | PROT_WRITE); !done) {
       return done;
     }
@@ -137,8 +146,8 @@ class ShmClientEndpoint final : public ClientEndpoint {
     base::publish_word(own, base::observe_word(own) + 1);
     told_cpu_ = ::sched_getcpu();
     count_rings(base::observe_word(rings) + 1);
-    if (rings_by_timer_) {
-      signal_timer(fds_[kToServerFd].get());
+    if (shape_.has_wake_timers) {
+      signal_timer(fds_[shape_.has_lane_rings ? ring_fd(lane) : size_t{kToServerFd}].get());
     } else {
       signaller_.signal();
     }
@@ -152,15 +161,16 @@ class ShmClientEndpoint final : public ClientEndpoint {
   }
 
  private:
-  // Both wake-ups are what was agreed, so that neither signalling nor waiting can block (shm_wakeup.h).
-  Status take_wakeups(bool are_timers) {
-    rings_by_timer_ = are_timers;
+  // The wake-ups are what was agreed, so that neither signalling nor waiting can block (shm_wakeup.h).
+  Status take_wakeups() {
     const int to_server = fds_[kToServerFd].get();
     const int to_client = fds_[kToClientFd].get();
-    if (are_timers) {
-      if (is_timer(to_server) && is_timer(to_client)) return Status::ok();
+    if (shape_.has_wake_timers) {
+      const auto wakeups = std::span(fds_).subspan(kToServerFd);
+      if (std::ranges::all_of(wakeups, [](const UniqueFd& fd) { return is_timer(fd.get()); })) return Status::ok();
       return Status::error("the backend's wake-ups are not the timers that it promised");
     }
+    if (shape_.has_lane_rings) return Status::error("the backend grants rings of lanes without their timers");
     if (!is_timer(to_client)) {
       const bool is_trusted = backend_uid_ == 0 || backend_uid_ == ::geteuid();
       if (!is_trusted || !is_epoll(to_client)) {
@@ -185,10 +195,9 @@ class ShmClientEndpoint final : public ClientEndpoint {
   UniqueFd socket_;
   const uid_t backend_uid_;
   Limits limits_;
-  std::vector<UniqueFd> fds_;  // none, or kRegionFds
+  std::vector<UniqueFd> fds_;  // none, or region_fds()
   bool are_checked_ = false;   // they are what they should be
   EventSignaller signaller_;   // of 0.1.0's eventfd
-  bool rings_by_timer_ = false;
   RegionShape shape_;
   Mapping requests_, responses_;
   bool writes_staged_ = false;

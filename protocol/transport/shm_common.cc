@@ -62,7 +62,7 @@ Status receive(int socket, std::span<std::byte> frame, size_t& length, std::vect
 
 Status send(int socket, std::span<const std::byte> frame, std::span<const int> fds) {
   iovec vector{const_cast<std::byte*>(frame.data()), frame.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kRegionFds)] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostRegionFds)] = {};
   msghdr message{};
   message.msg_iov = &vector;
   message.msg_iovlen = 1;

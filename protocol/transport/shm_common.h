@@ -16,8 +16,16 @@
 
 namespace egret::transport::shm {
 
-// Descriptors that travel with the region, in this order; the wake-ups' kinds: shm_wakeup.h.
+// Descriptors that travel with the region, in this order; the wake-ups' kinds: shm_wakeup.h. Behind them, where
+// RegionShape::has_lane_rings: the to-server wake-ups of lanes 1, 2 and so on.
 enum RegionFd : uint8_t { kRequestFd = 0, kResponseFd = 1, kToServerFd = 2, kToClientFd = 3, kRegionFds = 4 };
+inline constexpr size_t kMostRegionFds = kRegionFds + kMostLaneRings - 1;
+inline size_t region_fds(const RegionShape& shape) {
+  return kRegionFds + (shape.has_lane_rings ? shape.lanes - 1 : 0);
+}
+inline size_t ring_fd(uint32_t lane) {  // where lanes have their own
+  return lane == 0 ? size_t{kToServerFd} : kRegionFds + lane - 1;
+}
 
 // A mapping that is unmapped when its owner goes.
 class Mapping {
@@ -36,6 +44,11 @@ class Mapping {
   std::byte* data_ = nullptr;
   size_t length_ = 0;
 };
+
+// For the log line of a session.
+inline std::string facts_of(const RegionShape& shape) {
+  return shape.has_lane_rings ? "shared memory, a ring for each lane" : "shared memory";
+}
 
 // Ring counters: word 0 counts all rings, word 1 + lane those of the lane. The upper bits of word 0 say on which CPU
 // the client runs, plus one; 0: it does not say.

@@ -41,15 +41,17 @@ class WakeupCost {
       is_too_dear_.store(true, std::memory_order_relaxed);
     }
   }
-  // True once.
-  bool take_verdict() { return is_too_dear_.load(std::memory_order_relaxed) && !std::exchange(is_told_, true); }
+  // True once. Any thread that takes rings.
+  bool take_verdict() {
+    return is_too_dear_.load(std::memory_order_relaxed) && !is_told_.exchange(true, std::memory_order_relaxed);
+  }
 
  private:
   static constexpr uint64_t kDearNs = 50'000;  // a wake-up takes about one microsecond
   static constexpr uint32_t kMostInARow = 8;
   std::atomic<uint32_t> in_a_row_{0};
   std::atomic<bool> is_too_dear_{false};
-  bool is_told_ = false;
+  std::atomic<bool> is_told_{false};
 };
 
 std::string name_of(const PeerUser& user) {
@@ -103,21 +105,29 @@ class ShmServerEndpoint final : public ServerEndpoint {
   }
   Status send_frame(std::span<const std::byte> frame, bool attach) override {
     if (!attach) return send(socket_.get(), frame, {});
-    const int fds[kRegionFds] = {requests_.for_peer().get(), responses_.for_peer().get(), to_server_.get(),
-                                 to_client_.get()};
+    std::vector<int> fds{requests_.for_peer().get(), responses_.for_peer().get(), to_server_[0].get(),
+                         to_client_.get()};
+    for (size_t lane = 1; lane < to_server_.size(); ++lane) fds.push_back(to_server_[lane].get());
     Status sent = send(socket_.get(), frame, fds);
     requests_.sent();
     responses_.sent();
     return sent;
   }
-  std::string facts() const override { return "shared memory"; }
+  std::string facts() const override { return facts_of(shape_); }
 
   Status create_region(const RegionShape& shape) override {
     if (Status room = kept_->has_room(peer_group_); !room) return room;
+    if (shape.has_lane_rings && shape.lanes > kMostLaneRings) return Status::error("too many lanes for a ring each");
     shape_ = shape;
-    to_server_ = shape.has_wake_timers ? make_timer() : UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    limits_.has_lane_rings = shape.has_lane_rings;
     to_client_ = make_timer();
-    if (!to_server_.is_open() || !to_client_.is_open()) return Status::system_error("timerfd_create, eventfd", errno);
+    bool are_open = to_client_.is_open();
+    to_server_.resize(shape.has_lane_rings ? shape.lanes : 1);
+    for (UniqueFd& ring : to_server_) {
+      ring = shape.has_wake_timers ? make_timer() : UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+      are_open = are_open && ring.is_open();
+    }
+    if (!are_open) return Status::system_error("timerfd_create, eventfd", errno);
     if (Status made = requests_.make("egret-requests", request_file_bytes(shape), false); !made) return made;
     rings_seen_.assign(shape.lanes, 0);
     return responses_.make("egret-responses", shape.response_bytes, true);
@@ -141,28 +151,41 @@ class ShmServerEndpoint final : public ServerEndpoint {
   }
 
   size_t poll(std::span<Event> events) override {
-    if (is_another_user_ && wakeup_cost_.take_verdict()) {
+    if (is_too_dear()) {
       events[0] = {};  // kClosed
       return 1;
     }
+    if (shape_.has_lane_rings) return 0;
     const std::byte* rings = requests_.data() + ring_offset(shape_);
     const uint64_t all = base::observe_word(rings);
     if (all == all_rings_seen_) return 0;
     size_t found = 0;
     for (uint32_t lane = 0; lane < shape_.lanes; ++lane) {
-      const uint64_t count = base::observe_word(rings + (1 + size_t{lane}) * sizeof(uint64_t));
-      if (count == rings_seen_[lane]) continue;
+      if (rings_of(lane) == rings_seen_[lane]) continue;
       if (found == events.size()) return found;  // the rest at the next poll: all_rings_seen_ still differs
-      rings_seen_[lane] = count;
+      rings_seen_[lane] = rings_of(lane);
       events[found++] = {.kind = Event::Kind::kRing, .lane = lane, .tag = 0, .bytes = {}};
     }
     all_rings_seen_ = all;
     return found;
   }
+  int lane_fd(uint32_t lane) const override { return to_server_[lane].get(); }
+  size_t poll_lane(uint32_t lane, std::span<Event> events) override {
+    const uint64_t count = rings_of(lane);
+    if (is_too_dear()) {
+      events[0] = {};  // kClosed
+    } else if (count != rings_seen_[lane]) {
+      rings_seen_[lane] = count;
+      events[0] = {.kind = Event::Kind::kRing, .lane = lane, .tag = 0, .bytes = {}};
+    } else {
+      return 0;
+    }
+    return 1;
+  }
   std::string failure() const override {
     return "waking it took too long, again and again: too many of its epolls wait";
   }
-  int data_fd() const override { return to_server_.get(); }
+  int data_fd() const override { return to_server_[0].get(); }
   void arm() override {}  // edge-triggered: nothing to re-arm
   void close() override { ::shutdown(socket_.get(), SHUT_RDWR); }
 
@@ -173,6 +196,11 @@ class ShmServerEndpoint final : public ServerEndpoint {
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
   }
 
+  bool is_too_dear() { return is_another_user_ && wakeup_cost_.take_verdict(); }
+  uint64_t rings_of(uint32_t lane) const {
+    return base::observe_word(requests_.data() + ring_offset(shape_) + (1 + size_t{lane}) * sizeof(uint64_t));
+  }
+
   UniqueFd socket_;
   const PeerUser user_;
   const std::string peer_group_;
@@ -181,10 +209,11 @@ class ShmServerEndpoint final : public ServerEndpoint {
   const std::shared_ptr<KeptRegions> kept_;
   Limits limits_;
   RegionShape shape_;
-  UniqueFd to_server_, to_client_;
+  std::vector<UniqueFd> to_server_;  // by lane, where each has its own; else one
+  UniqueFd to_client_;
   SharedMemory requests_, responses_;
   WakeupCost wakeup_cost_;
-  // Only the home partition's thread uses these.
+  // Only the home partition's thread uses these; where each lane has a ring, its own partition's thread its entry.
   uint64_t all_rings_seen_ = 0;
   std::vector<uint64_t> rings_seen_;
 };

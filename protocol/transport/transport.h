@@ -38,6 +38,9 @@ namespace egret::transport {
 
 struct TlsOffer;  // address.h
 
+// RegionShape::has_lane_rings is for sessions of no more lanes: so many descriptors travel with one message.
+inline constexpr uint32_t kMostLaneRings = 64;
+
 // The sizes of a region. The server chooses them; the client computes them from the grant.
 struct RegionShape {
   uint32_t lanes = 0;            // rings and deliveries name one
@@ -45,6 +48,7 @@ struct RegionShape {
   size_t response_bytes = 0;     // of response memory
   size_t reply_bytes = 0;        // of one response slot, the most that deliver() pushes; each lane has as many
   bool has_wake_timers = false;  // both sides know them: wire::kWakeTimers
+  bool has_lane_rings = false;   // each lane has a timer of its own: wire::kLaneRings
 };
 
 // What poll() found.
@@ -100,6 +104,8 @@ struct Limits {
   bool fetch_is_local = false;  // a read costs a cache miss, not a trip over the network
   bool ring_is_wakeup = false;  // server: a ring always shows at data_fd(), armed or not; else only poll() tells of it
   bool offers_wake_timers = false;  // client: its endpoint can do with wire::kWakeTimers
+  bool offers_lane_rings = false;   // client: the same with wire::kLaneRings
+  bool has_lane_rings = false;      // server: rings come to lane_fd() and poll_lane(), none to data_fd() and poll()
   // The server pushes every response, in the order of its lane; the client neither reads, wants nor rings, and `bytes`
   // of a delivery are in response_image(). data_fd() is a socket: poll() looks at it only after ready(). A lane is rung
   // by its requests themselves.
@@ -260,6 +266,10 @@ class ServerEndpoint : public ControlChannel, public DataChannel {
   // The CPU on which the client's thread ran when it last flushed or rang, as it says (unchecked: any number); -1: it
   // does not say, or is on another host.
   virtual int client_cpu() const { return -1; }
+  // Where has_lane_rings: what data_fd() and poll() are elsewhere, for the thread that serves `lane`. A ring shows whether
+  // it is armed or not.
+  virtual int lane_fd(uint32_t /*lane*/) const { return -1; }
+  virtual size_t poll_lane(uint32_t /*lane*/, std::span<Event> /*events*/) { return 0; }
   // Pushes `length` bytes of response memory at `offset`, the beginning of a response slot, to the client and wakes it.
   // Of several that wait for the same slot one may be left out, if what goes out is the longest of them, as it is then.
   virtual void deliver(uint32_t lane, size_t offset, size_t length) = 0;

@@ -5,7 +5,7 @@
 
 import pytest
 
-from counted import OWN_CALLS, Counted, grow_little, print_table
+from counted import OWN_CALLS, Counted, figures, grow_little, print_table
 
 
 def test_in_one_process_an_op_of_the_workers_own_partition_takes_three_calls_and_one_wake_up():
@@ -18,6 +18,11 @@ def test_in_one_process_an_op_of_the_workers_own_partition_takes_three_calls_and
 def test_an_op_that_crosses_takes_as_much_with_sixteen_workers_and_partitions_as_with_two(kind):
     is_so, seen = grow_little(kind, "wake-ups")
     assert is_so, f"{kind}: calls and wake-ups of an op with 2 and with 16 workers: {seen}"
+
+
+def test_an_op_of_two_daemons_takes_no_more_where_there_are_several_partitions():
+    (_, one), (_, many) = figures("two daemons", 1, "wake-ups"), figures("two daemons", 16, "wake-ups")
+    assert all(0 < with_many <= with_one + 1 for with_one, with_many in zip(one, many)), f"calls and wake-ups of an op with 1 and with 16: {one}, {many}"
 
 
 if __name__ == "__main__":

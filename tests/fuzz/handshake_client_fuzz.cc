@@ -115,6 +115,8 @@ class FakeBackend {
     if (changes % 4 >= 2) granted.features |= wire::kOrderedMemory;
     const bool has_timers = changes >= 64;
     if (has_timers) granted.features |= wire::kWakeTimers;
+    const bool has_rings = (changes & 32) != 0;
+    if (has_rings) granted.features |= wire::kLaneRings;
     Frame frame = encode(granted);
     const bool has_proof = secret.is_set() && changes % 16 < 12;
     if (has_proof) {
@@ -126,7 +128,8 @@ class FakeBackend {
                                        .request_bytes = granted.layout.request_bytes(),
                                        .response_bytes = granted.layout.response_bytes(),
                                        .reply_bytes = granted.layout.response_slot_size,
-                                       .has_wake_timers = has_timers};
+                                       .has_wake_timers = has_timers,
+                                       .has_lane_rings = has_rings};
     const bool is_small = granted.layout.is_valid() && granted.layout.bytes() <= 1 << 20;
     if (changes % 32 < 20 && is_small && endpoint_->response_memory() == nullptr && endpoint_->create_region(shape)) {
       static_cast<void>(endpoint_->send_frame(frame, true));

@@ -160,6 +160,27 @@ TEST_CASE("limits that options say hold as they are, and are named with their fi
         "max_sessions = 3, and 3 sessions are open already: raise it on the backend, or lower the proxies' workers");
 }
 
+TEST_CASE("descriptors for rings of lanes are a small part of all, of which one peer leaves half") {
+  CHECK(lane_rings_of({.descriptors = 65536}) == 2048);
+  CHECK(lane_rings_of({.descriptors = 1024}) == 32);
+  CHECK(lane_rings_of({}) == 4096);
+  Quota quota = of(1000, kUnlimited);
+  quota.lane_rings = 32;
+  World world(quota);
+  const auto open_with_rings = [&](const std::string& peer) {
+    world.open(peer, 1);
+    if (!has_room_for_rings(world.quota, world.ledger, peer, 3)) return false;
+    world.ledger.take_rings(world.last, 3);
+    return true;
+  };
+  for (int session = 0; session < 5; ++session) CHECK(open_with_rings("greedy"));
+  CHECK_FALSE(open_with_rings("greedy"));
+  CHECK(open_with_rings("other"));
+  for (uint64_t id = 1; id <= world.last; ++id) world.ledger.forget(id);
+  CHECK(open_with_rings("greedy"));
+  CHECK_FALSE(has_room_for_rings(of(1000, kUnlimited), {}, "anybody", 1));
+}
+
 TEST_CASE("a session that replaces one of its worker needs no further place") {
   World world({.sessions = {1, ""}, .memory = {kUnlimited, ""}, .sessions_of_peer = 1});
   world.open("a", 1);

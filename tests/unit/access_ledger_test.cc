@@ -74,6 +74,24 @@ TEST_CASE("who is admitted takes a place until it closes; its memory and its wor
   CHECK(ledger.of_worker(7).empty());
 }
 
+TEST_CASE("descriptors for rings of lanes are counted until their session is forgotten, and by peer") {
+  Ledger ledger;
+  for (const uint64_t id : {1, 2, 3}) {
+    ledger.arrive(id, id < 3 ? "host" : "other");
+    ledger.admit(id, id);
+    ledger.take_rings(id, 10 * id);
+  }
+  CHECK(ledger.rings() == 60);
+  CHECK(ledger.rings_of("host") == 30);
+  CHECK(ledger.rings_of("other") == 30);
+  CHECK(ledger.rings_of("nobody") == 0);
+  ledger.close(2);
+  CHECK(ledger.rings_of("host") == 30);
+  ledger.forget(2);
+  CHECK(ledger.rings_of("host") == 10);
+  CHECK(ledger.rings() == 40);
+}
+
 TEST_CASE("who is turned away takes no place, and is still a connection that arrives") {
   Ledger ledger;
   ledger.arrive(1, "host");

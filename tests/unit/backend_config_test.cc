@@ -204,6 +204,11 @@ TEST_CASE("limits of sessions follow from this host unless told, and what is tol
   CHECK(own.quota.least_bytes == 2 * (64 + 2 * (1536 + 1536)));
   CHECK(own.needs.descriptors * own.quota.sessions.value + own.needs.other_descriptors <= own.room.descriptors);
 
+  const auto rings_of = [](const std::vector<std::string>& settings) { return config_of(settings).quota.lane_rings; };
+  CHECK(rings_of({"partitions=2"}) == egret::access::lane_rings_of(own.room));
+  CHECK_MESSAGE(rings_of({"partitions=1"}) == 0, "one lane has one ring anyhow");
+  CHECK_MESSAGE(rings_of({"partitions=2", "listen=tcp:127.0.0.1:1"}) == 0, "a connection is rung by what it sends");
+
   const Config told = config_of(
       {"max_sessions=7", "sessions_per_peer=3", "session_memory_total=1GiB", "session_memory_per_peer=512MiB"});
   CHECK(told.quota.sessions.value == 7);

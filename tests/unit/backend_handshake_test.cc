@@ -127,7 +127,45 @@ TEST_CASE("proxy and backend that hold the same secret have a session") {
   CHECK(client.trouble("good") == "");
   CHECK(client.session().grant().features ==
         (wire::kAuthenticate | wire::kOrderedMemory | wire::kWakeTimers | wire::kRights | wire::kFailover |
-         wire::kWarm | wire::kComeBack | wire::kLongSlots));
+         wire::kWarm | wire::kComeBack | wire::kLongSlots | wire::kLaneRings));
+}
+
+namespace {
+
+constexpr uint64_t kBoth = wire::kWakeTimers | wire::kLaneRings;
+
+uint64_t features(Knock& knock, uint64_t offered) {
+  knock.say(knock.hello(random_id(), offered));
+  wire::Grant grant;
+  REQUIRE(decode(knock.hear(), grant));
+  return grant.features;
+}
+
+uint64_t features(const BackendProcess& backend, uint64_t offered) {
+  Knock knock(backend.address);
+  return features(knock, offered);
+}
+
+}  // namespace
+
+TEST_CASE("lanes have a ring each where there are several and the client asks for them") {
+  const BackendProcess several;
+  CHECK(features(several, kBoth) == kBoth);
+  CHECK(features(several, wire::kWakeTimers) == wire::kWakeTimers);
+  CHECK_MESSAGE(features(several, wire::kLaneRings) == 0, "they are timers");
+  CHECK(features(BackendProcess({"partitions=1"}), kBoth) == wire::kWakeTimers);
+}
+
+TEST_CASE("one peer's lanes take no more descriptors than its share, and its sessions go on without") {
+  // A thirty-second part of 320 is for rings, and half of that for one peer: two of these sessions have them.
+  const BackendProcess poor({}, {}, 320);
+  std::vector<std::unique_ptr<Knock>> sessions;
+  std::vector<uint64_t> granted;
+  for (int i = 0; i < 4; ++i) {
+    Knock& knock = *sessions.emplace_back(std::make_unique<Knock>(poor.address));
+    granted.push_back(features(knock, kBoth));
+  }
+  CHECK(granted == std::vector<uint64_t>{kBoth, kBoth, wire::kWakeTimers, wire::kWakeTimers});
 }
 
 TEST_CASE("a wrong secret, or none, is refused with words that tell both sides what to do") {

@@ -22,6 +22,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,8 +63,9 @@ inline bool is_readable(int fd, int timeout_ms) {
 
 class BackendProcess {
  public:
-  // `config`: a file of options, for tests that reload it.
-  explicit BackendProcess(const std::vector<std::string>& settings = {}, const std::string& config = {}) {
+  // `config`: a file of options, for tests that reload it. `descriptors`: as many as it may have; 0: as this process.
+  explicit BackendProcess(const std::vector<std::string>& settings = {}, const std::string& config = {},
+                          rlim_t descriptors = 0) {
     static int count = 0;
     address = "shm:@egret-hostile-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
     char name[] = "/tmp/egret-hostile-XXXXXX";
@@ -85,6 +87,8 @@ class BackendProcess {
     REQUIRE(pid >= 0);
     if (pid == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // whatever becomes of the test
+      const rlimit few{descriptors, descriptors};
+      if (descriptors > 0) ::setrlimit(RLIMIT_NOFILE, &few);
       ::dup2(log_.get(), STDERR_FILENO);
       ::setenv("ASAN_OPTIONS", "quarantine_size_mb=4", 1);
       ::execv(argv[0], argv.data());

@@ -276,6 +276,34 @@ TEST_CASE("where rings are signalled, sessions that do not ring are not asked") 
   f.stop();
 }
 
+TEST_CASE("where each lane has a ring, its partition hears it by itself, whoever is the session's home") {
+  for (const uint32_t running : {kHome, kOther}) {
+    Fixture f(running, 0);  // lanes that sleep at once, so that each request needs its ring
+    std::atomic<uint64_t> rings{0};
+    f.endpoint.give_lane_rings([&](uint32_t lane, std::span<Event> events) -> size_t {
+      CHECK(lane == running);
+      if (rings.exchange(0) == 0) return 0;
+      events[0] = {.kind = Event::Kind::kRing, .lane = lane, .tag = 0, .bytes = {}};
+      return 1;
+    });
+    f.start();
+    for (uint64_t seq = 1; seq <= 100; ++seq) {
+      const std::byte* const asleep =
+          f.endpoint.responses.data() + kLayout.response_offset(running, seq) + offsetof(wire::ResponseHeader, asleep);
+      REQUIRE(eventually([&] { return base::observe_word(asleep) == seq; }));
+      publish_request(f.endpoint.requests.data(), running, seq, rpc::get_of("key"));
+      rings = 1;
+      REQUIRE(::eventfd_write(f.wakeup.get(), 1) == 0);
+      const std::byte* const response = f.endpoint.responses.data() + kLayout.response_offset(running, seq);
+      REQUIRE(eventually([&] { return base::observe_word(response) == seq; }));
+    }
+    f.mailboxes.send(kControl, running, {.kind = Message::Kind::kDetach, .lane = {.session_id = kSession}});
+    REQUIRE(eventually([&] { return f.mailboxes.is_empty(kControl, running); }));
+    f.stop();
+    CHECK(f.messages(Message::Kind::kRing) == 0);
+  }
+}
+
 TEST_CASE("sessions may be attached in any order, and each gets its rings") {
   constexpr uint64_t kNewer = kSession + 1;
   Fixture f(kOther);

@@ -152,15 +152,23 @@ class FakeServerEndpoint final : public transport::ServerEndpoint {
   void close() override {}
   void signal_rings() { limits_.ring_is_wakeup = true; }  // from now on each shows at `fd`
   void push_results() { limits_.results_are_pushed = true; }
+  // From now on each lane has a ring; `find` is poll_lane().
+  void give_lane_rings(std::function<size_t(uint32_t lane, std::span<transport::Event>)> find) {
+    limits_.has_lane_rings = limits_.ring_is_wakeup = true;
+    on_poll_lane_ = std::move(find);
+  }
+  int lane_fd(uint32_t) const override { return fd; }
+  size_t poll_lane(uint32_t lane, std::span<transport::Event> events) override { return on_poll_lane_(lane, events); }
 
   Words requests, responses;
   std::vector<Delivery> deliveries;
   std::function<size_t(std::span<transport::Event>)> on_poll;  // what poll() finds; by default nothing
-  int fd = -1;                                                 // data_fd()
+  int fd = -1;                                                 // data_fd(), lane_fd()
   std::atomic<int> cpu{-1};                                    // client_cpu()
 
  private:
   transport::Limits limits_;
+  std::function<size_t(uint32_t, std::span<transport::Event>)> on_poll_lane_;
   const std::string peer_ = "fake";
 };
 

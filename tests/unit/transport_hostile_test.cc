@@ -421,6 +421,35 @@ TEST_SUITE("what a backend may not do to its client") {
     }
   }
 
+  TEST_CASE("rings of lanes are timers, as many as there are lanes, and never without those of the handshake") {
+    RegionShape shape = kShape;
+    shape.has_lane_rings = true;
+    const UniqueFd requests = memory(shm::request_file_bytes(shape), F_SEAL_SHRINK);
+    const UniqueFd responses = memory(shape.response_bytes, F_SEAL_SHRINK);
+    FalseBackend backend;
+    const int timer = backend.timer.get();
+    const auto is_taken = [&](const std::vector<int>& further) {
+      std::vector<int> fds{requests.get(), responses.get(), timer, timer};
+      fds.insert(fds.end(), further.begin(), further.end());
+      REQUIRE(shm::send(backend.peer.get(), bytes_of("grant"), fds).is_ok());
+      REQUIRE(next_frame(*backend.client) == "grant");
+      return backend.client->map_region(shape).is_ok();
+    };
+    for (const auto& bad : std::vector<std::vector<int>>{{},
+                                                         {timer},
+                                                         {timer, timer, timer},
+                                                         {timer, STDERR_FILENO},
+                                                         {backend.event.get(), timer},
+                                                         {backend.epoll.get(), timer}}) {
+      CHECK_FALSE(is_taken(bad));
+    }
+    shape.has_wake_timers = false;
+    CHECK_FALSE(is_taken({timer, timer}));
+    shape.has_wake_timers = true;
+    CHECK(is_taken({timer, timer}));
+    for (uint32_t lane = 0; lane < shape.lanes; ++lane) backend.client->ring(lane);
+  }
+
   TEST_CASE("an epoll to wait for is taken from root and our own user only, not from those of backend_uids" *
             doctest::skip(::geteuid() != 0)) {
     const UniqueFd requests = memory(shm::request_file_bytes(kShape), F_SEAL_SHRINK);

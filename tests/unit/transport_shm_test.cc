@@ -1,6 +1,9 @@
 // The contract of transport.h as the shm transport keeps it: both ends in one process, and a child for death.
 #include <csignal>
+#include <deque>
 #include <thread>
+
+#include <sys/resource.h>
 
 #include "base/cpu.h"
 #include "transport_pair.h"
@@ -255,6 +258,70 @@ TEST_SUITE("ring and deliver") {
       CHECK_FALSE_MESSAGE(waiter.wakes(), "one ring, one edge");
       CHECK(rung_lanes(*pair.server) == Lanes{0});
     }
+  }
+
+  TEST_CASE("where each lane has a ring, it wakes who waits for that lane, and nobody else hears of it") {
+    const size_t fds_before = open_fds();
+    {
+      RegionShape shape = kShape;
+      shape.has_lane_rings = true;
+      Pair pair;
+      pair.open(shape);
+      CHECK(pair.server->limits().has_lane_rings);
+      CHECK(pair.server->facts() == "shared memory, a ring for each lane");
+      CHECK(pair.client->facts() == pair.server->facts());
+      std::deque<EdgeWaiter> waiters;
+      for (uint32_t lane = 0; lane < shape.lanes; ++lane) waiters.emplace_back(pair.server->lane_fd(lane));
+      const auto heard_of = [&](uint32_t lane) {
+        std::array<Event, 4> events;
+        const size_t count = pair.server->poll_lane(lane, events);
+        if (count > 0) CHECK((count == 1 && events[0].kind == Event::Kind::kRing && events[0].lane == lane));
+        return count;
+      };
+      for (int round = 0; round < 100; ++round) {
+        for (uint32_t lane = 0; lane < shape.lanes; ++lane) {
+          pair.client->ring(lane);
+          pair.client->ring(lane);
+          for (uint32_t each = 0; each < shape.lanes; ++each) {
+            CHECK(waiters[each].wakes() == (each == lane));
+            CHECK(heard_of(each) == (each == lane ? 1 : 0));
+            CHECK(heard_of(each) == 0);
+          }
+          CHECK(rung_lanes(*pair.server).empty());
+        }
+      }
+    }
+    CHECK(open_fds() == fds_before);
+  }
+
+  TEST_CASE("more lanes than descriptors that travel with one message get no ring each, and as many as that do") {
+    for (const uint32_t lanes : {kMostLaneRings, kMostLaneRings + 1}) {
+      RegionShape shape{.lanes = lanes,
+                        .request_bytes = lanes * size_t{64 + 2048},
+                        .response_bytes = lanes * size_t{2048},
+                        .reply_bytes = 1024,
+                        .has_wake_timers = true,
+                        .has_lane_rings = true};
+      Pair pair;
+      if (lanes > kMostLaneRings) {
+        CHECK_FALSE(pair.server->create_region(shape).is_ok());
+        continue;
+      }
+      pair.open(shape);
+      EdgeWaiter waiter(pair.server->lane_fd(lanes - 1));
+      pair.client->ring(lanes - 1);
+      CHECK(waiter.wakes());
+    }
+  }
+
+  TEST_CASE("a client with few descriptors left does not ask for rings of lanes") {
+    CHECK(Pair().client->limits().offers_lane_rings);
+    rlimit limit{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    const rlimit low{.rlim_cur = 200, .rlim_max = limit.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &low) == 0);
+    CHECK_FALSE(Pair().client->limits().offers_lane_rings);
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
   }
 
   TEST_CASE("each delivery wakes a client that sleeps edge-triggered and never reads the descriptor") {

@@ -54,7 +54,8 @@ base::Expected<bool> Successor::hear(uint64_t now_ns) {
 Status Successor::compare() const {
   const wire::Grant& next = opening_.grant();
   // What follows from sizes and transports.
-  constexpr uint64_t kOwnFeatures = wire::kSlotSizes | wire::kOrderedMemory | wire::kWakeTimers | wire::kDeliver;
+  constexpr uint64_t kOwnFeatures =
+      wire::kSlotSizes | wire::kOrderedMemory | wire::kWakeTimers | wire::kLaneRings | wire::kDeliver;
   if (next.epoch != now_.epoch || next.hash_seed != now_.hash_seed || next.item_size_max != now_.item_size_max ||
       next.layout.lanes != now_.layout.lanes || next.rights != now_.rights ||
       ((next.features ^ now_.features) & ~kOwnFeatures) != 0) {
