@@ -16,6 +16,7 @@ using op::ResultCode;
 namespace {
 constexpr OpCode kCodes[] = {OpCode::kGet, OpCode::kGet, OpCode::kSet, OpCode::kArith, OpCode::kDelete};
 constexpr uint32_t kLarge = 100'000;
+constexpr uint32_t kLongest = 20'000;  // of sets in parts
 
 uint64_t id_of(std::string_view key) {
   uint64_t id = 0;
@@ -36,7 +37,7 @@ void OpRecord::on_result(const Result& result) {
 
 // --- the client's side ---------------------------------------------------------------------------------------------
 
-std::unique_ptr<Model::Draft> Model::draw_op() {
+std::unique_ptr<Model::Draft> Model::draw_op(bool sends_parts) {
   OpRecord& record = records_.emplace_back();
   auto draft = std::make_unique<Draft>();
   draft->id = record.id = records_.size();
@@ -50,7 +51,9 @@ std::unique_ptr<Model::Draft> Model::draw_op() {
   op.key = draft->key;
   switch (op.code) {
     case OpCode::kSet:
-      draft->value = pattern(record.id, rng_.below(rng_.percent(50) ? 64 : options_.value_max));
+      record.is_long = sends_parts && rng_.percent(options_.long_percent);
+      draft->value = pattern(record.id, record.is_long ? rng_.between(kLongest / 4, kLongest)
+                                                       : rng_.below(rng_.percent(50) ? 64 : options_.value_max));
       op.value = draft->value;
       op.options = op::kWantCas;
       op.exptime = static_cast<int64_t>(record.id);
@@ -78,8 +81,13 @@ bool Model::append(const Draft& draft, rpc::ClientLane& lane, uint64_t session_i
 void Model::is_sent(OpRecord& record, uint64_t session_id, uint32_t lane) {
   record.session_id = session_id;
   record.lane = lane;
-  record.place = appended_on_[{session_id, lane}]++;
+  if (!record.is_long) record.place = appended_on_[{session_id, lane}]++;
   ++appended_;
+}
+
+void Model::goes_in_parts(OpRecord& record, uint64_t session_id, uint32_t lane) {
+  record.session_id = session_id;
+  record.lane = lane;
 }
 
 void Model::check_answer(OpRecord& record, const Result& result) {
@@ -141,17 +149,10 @@ Result Model::execute(const Op& op, uint64_t session_id, uint32_t lane) {
   }
   OpRecord& record = records_[id - 1];
   if (op.code == OpCode::kChunk) return answer_chunk(record, op);
+  if (record.is_long) return answer_part(record, op, session_id, lane);
   const std::string name = "op " + std::to_string(id);
-  if (++record.executions != 1) fail(name + " was executed twice");
-  const bool is_astray = record.session_id != session_id && !options_.is_relayed;
-  if (is_astray || record.lane != lane || record.code != op.code) fail(name + " went astray");
-  uint64_t& next_place = executed_on_[{record.session_id, lane}];
-  if (options_.is_relayed ? record.place < next_place : record.place != next_place) {
-    fail(name + " is number " + std::to_string(record.place) + " of its lane and was executed as number " +
-         std::to_string(next_place));
-  }
+  check_order(record, op, session_id, lane);
   if (on_execute) on_execute(record);
-  next_place = record.place + 1;
   switch (op.code) {
     case OpCode::kSet:
       if (op.value != pattern(id, record.value_length) || op.exptime != static_cast<int64_t>(id)) {
@@ -176,6 +177,47 @@ Result Model::execute(const Op& op, uint64_t session_id, uint32_t lane) {
       result.client_flags = static_cast<uint32_t>(id % 3);
   }
   result.cas = id;
+  return result;
+}
+
+// An op of one message: once, where it was sent to, behind those that were sent there before.
+void Model::check_order(OpRecord& record, const Op& op, uint64_t session_id, uint32_t lane) {
+  const std::string name = "op " + std::to_string(record.id);
+  if (++record.executions != 1) fail(name + " was executed twice");
+  const bool is_astray = record.session_id != session_id && !options_.is_relayed;
+  if (is_astray || record.lane != lane || record.code != op.code) fail(name + " went astray");
+  uint64_t& next_place = executed_on_[{record.session_id, lane}];
+  if (options_.is_relayed ? record.place < next_place : record.place != next_place) {
+    fail(name + " is number " + std::to_string(record.place) + " of its lane and was executed as number " +
+         std::to_string(next_place));
+  }
+  next_place = record.place + 1;
+}
+
+// A part of a set's value, or its end, which executes the set.
+Result Model::answer_part(OpRecord& record, const Op& op, uint64_t session_id, uint32_t lane) {
+  const std::string name = "op " + std::to_string(record.id);
+  const std::string whole = pattern(record.id, record.value_length);
+  Result result;
+  result.code = ResultCode::kOk;
+  std::string wrong;
+  if (record.lane != lane || (record.session_id != session_id && !options_.is_relayed)) wrong = "went astray";
+  if (record.executions != 0) wrong = "goes on after its commit";
+  if (op.code == OpCode::kUpload) {
+    if (wrong.empty()) wrong = uploads_.take_part(op, session_id, lane, whole);
+  } else if (op.code == OpCode::kCommit) {
+    if (wrong.empty()) wrong = uploads_.take_commit(op, session_id, lane, whole);
+    if (op.exptime != static_cast<int64_t>(record.id)) wrong = "is committed with another exptime";
+    ++record.executions;
+    if (on_execute) on_execute(record);
+    result.code = ResultCode::kStored;
+    result.cas = record.id;
+  } else if (op.code == OpCode::kAbort) {
+    uploads_.abort(op, session_id, lane);
+  } else {
+    wrong = "came in one message, and is too long for one";
+  }
+  if (!wrong.empty()) fail(name + " " + wrong);
   return result;
 }
 

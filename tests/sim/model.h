@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "model_uploads.h"
 #include "rng.h"
 #include "rpc/client_lane.h"
 #include "rpc/slot_poller.h"
@@ -32,7 +33,8 @@ struct OpRecord final : rpc::Waiter {
   uint32_t value_length = 0;
   uint64_t session_id = 0;
   uint32_t lane = 0;
-  uint64_t place = 0;  // in its lane of its session
+  uint64_t place = 0;    // in its lane of its session
+  bool is_long = false;  // it goes in parts, and has no place
   uint32_t executions = 0;
   uint32_t answers = 0;
   op::ResultCode answer = op::ResultCode::kOk;
@@ -43,6 +45,7 @@ struct OpRecord final : rpc::Waiter {
 struct ModelOptions {
   uint32_t value_max = 700;    // of sets, and of gets that fit
   uint32_t large_percent = 3;  // gets whose value is larger than any slot
+  uint32_t long_percent = 0;   // sets whose value is, of those who can send it in parts
   bool may_time_out = false;
   bool may_be_lost = false;
   bool check_results = true;  // off where the server lies
@@ -60,13 +63,15 @@ class Model {
     std::string key, value;
     op::Op op;
   };
-  std::unique_ptr<Draft> draw_op();
+  // `sends_parts`: sets may be too long for one message.
+  std::unique_ptr<Draft> draw_op(bool sends_parts = false);
   // False: no credit.
   bool append(const Draft& draft, rpc::ClientLane& lane, uint64_t session_id);
-  // For who does not append to the lane itself (a program that links libegret): the record of the draft's op, and that the
-  // op was appended there.
+  // For who does not append to the lane itself (a program that links libegret): the record of the draft's op; that the op
+  // was appended there; that it goes there in parts, between which others may come: to be said before the first one.
   OpRecord& record_of(const Draft& draft) { return records_[draft.id - 1]; }
   void is_sent(OpRecord& record, uint64_t session_id, uint32_t lane);
+  void goes_in_parts(OpRecord& record, uint64_t session_id, uint32_t lane);
 
   // The handler's side: checks an op that arrived on a lane and answers it. The answer is valid until the next call.
   op::Result execute(const op::Op& op, uint64_t session_id, uint32_t lane);
@@ -78,6 +83,8 @@ class Model {
   uint64_t answered() const { return answered_; }
   uint64_t timed_out() const { return timed_out_; }
   uint64_t lost() const { return lost_; }
+  const ModelUploads& uploads() const { return uploads_; }
+  void lane_dropped(uint64_t session_id, uint32_t lane) { uploads_.drop_lane(session_id, lane); }
   bool is_settled() const { return answered_ == appended_; }
   // Called within on_result, after the check: a test's own follow-up.
   std::function<void(OpRecord&)> on_answer;
@@ -92,6 +99,8 @@ class Model {
 
  private:
   void check_value(const OpRecord& record, const op::Result& result);
+  void check_order(OpRecord& record, const op::Op& op, uint64_t session_id, uint32_t lane);
+  op::Result answer_part(OpRecord& record, const op::Op& op, uint64_t session_id, uint32_t lane);
   op::Result answer_chunk(const OpRecord& record, const op::Op& op);
 
   const ModelOptions options_;
@@ -100,6 +109,7 @@ class Model {
   std::map<std::pair<uint64_t, uint32_t>, uint64_t> appended_on_, executed_on_;  // by session and lane
   uint64_t appended_ = 0, answered_ = 0, timed_out_ = 0, lost_ = 0;
   std::set<uint64_t> hostile_;
+  ModelUploads uploads_;
   std::string failure_;
   std::string answer_value_;
 };
@@ -119,7 +129,10 @@ class ModelHandler : public rpc::OpHandler {
   void lane_attached(rpc::LaneId lane, const rpc::LaneBinding& binding) override {
     sessions_[lane] = binding.session_id;
   }
-  void lane_dropped(rpc::LaneId lane) override { sessions_.erase(lane); }
+  void lane_dropped(rpc::LaneId lane) override {
+    model_.lane_dropped(sessions_.at(lane), partition_);
+    sessions_.erase(lane);
+  }
 
  protected:
   virtual op::Result answer(const op::Op& op, rpc::LaneId lane) {

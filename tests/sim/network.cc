@@ -85,6 +85,7 @@ struct Link {
   bool region_sent = false, mapped = false;
   bool client_armed = false, server_armed = false;
   bool client_wake = false, server_wake = false;
+  std::vector<bool> lane_wakes;  // where each lane has a ring, instead of server_wake
   bool closed_told_client = false;
   uint32_t home = 0;
 
@@ -138,6 +139,7 @@ class ClientEnd final : public transport::ClientEndpoint {
     const bool shm = link_->is_shm();
     limits_ = {
         .read_depth = shm ? 4096 : network_.options().read_depth, .deliver_is_wakeup = shm, .fetch_is_local = shm};
+    limits_.offers_lane_rings = shm && network_.options().lane_rings;
     if (link_->is_stream()) limits_ = {.is_ordered = true, .results_are_pushed = true};
     network_.by_fd_[fd_] = link_.get();
     network_.next_fd_ += 2;
@@ -289,6 +291,8 @@ class ServerEnd final : public transport::ServerEndpoint {
     link_->shape = shape;
     link_->requests = make_memory(shape.request_bytes);
     link_->responses = make_memory(shape.response_bytes);
+    limits_.has_lane_rings = shape.has_lane_rings;
+    link_->lane_wakes.assign(shape.lanes, false);
     link_->reply_slots.assign(shape.response_bytes / shape.reply_bytes, std::vector<std::byte>(shape.reply_bytes));
     return Status::ok();
   }
@@ -320,6 +324,13 @@ class ServerEnd final : public transport::ServerEndpoint {
     const size_t count = take_events(link_->server_events, events);
     network_.preempt();
     return count;
+  }
+  size_t poll_lane(uint32_t lane, std::span<Event> events) override {
+    EGRET_CHECK(lane == network_.acting_partition && limits_.has_lane_rings);
+    const size_t rings = std::erase_if(link_->server_events, [&](const Event& event) { return event.lane == lane; });
+    if (rings > 0) events[0] = {.kind = Event::Kind::kRing, .lane = lane, .tag = 0, .bytes = {}};
+    network_.preempt();
+    return rings > 0 ? 1 : 0;
   }
   int data_fd() const override { return -1; }
   void arm() override {
@@ -449,12 +460,20 @@ bool Network::take_ready(int fd) {
   return is_ready;
 }
 
-bool Network::take_wake(transport::ServerEndpoint& endpoint) {
-  return std::exchange(static_cast<ServerEnd&>(endpoint).link()->server_wake, false);
+bool Network::take_wake(transport::ServerEndpoint& endpoint, uint32_t lane) {
+  const bool had = has_wake(endpoint, lane);
+  Link& link = *static_cast<ServerEnd&>(endpoint).link();
+  if (link.shape.has_lane_rings) {
+    link.lane_wakes[lane] = false;
+  } else {
+    link.server_wake = false;
+  }
+  return had;
 }
 
-bool Network::has_wake(transport::ServerEndpoint& endpoint) {
-  return static_cast<ServerEnd&>(endpoint).link()->server_wake;
+bool Network::has_wake(transport::ServerEndpoint& endpoint, uint32_t lane) {
+  const Link& link = *static_cast<ServerEnd&>(endpoint).link();
+  return link.shape.has_lane_rings ? link.lane_wakes[lane] : link.server_wake;
 }
 
 bool Network::is_control_ready(transport::ServerEndpoint& endpoint) {
@@ -600,7 +619,11 @@ bool Network::step_verb(Link& link, size_t index) {
 void Network::tell_of_ring(Link& link, uint32_t lane) {
   ++counters_.rings;
   link.server_events.push_back({.kind = Event::Kind::kRing, .lane = lane, .tag = 0, .bytes = {}});
-  link.wake_server();
+  if (link.shape.has_lane_rings) {
+    link.lane_wakes[lane] = true;
+  } else {
+    link.wake_server();
+  }
 }
 
 // READs land in the order in which they were posted.

@@ -11,7 +11,8 @@
 // that slot is pushed again. At most `read_depth` READs at once: more abort. Only the home may deliver: others abort.
 //
 // kShm has both images in the region itself. The first word of a write waits in a store buffer until flush() (the
-// fence) or a later step; everything else is visible at once. Deliver is a wake-up and nothing else.
+// fence) or a later step; everything else is visible at once. Deliver is a wake-up and nothing else. Where lanes have a ring
+// each, it wakes the lane's partition, which alone may ask for it: others abort.
 //
 // kTcp is a stream each way: what was staged first arrives first, a request's first word behind the rest of it, and a
 // request rings its lane. The server delivers every response into the response image, in order; reads abort. Both ends'
@@ -51,6 +52,7 @@ struct NetworkOptions {
   uint32_t stall_percent = 2;      // chance that a verb, when its turn comes, first waits
   uint64_t stall_max_ns = 20'000;  // this long at most
   bool overtake = true;            // WRITEs may pass earlier READs, and WRITEs elsewhere in memory
+  bool lane_rings = false;         // kShm: clients offer a ring for each lane
 };
 
 // What the network did: shows that a test met what it is about.
@@ -89,8 +91,9 @@ class Network {
   static constexpr int kFirstFd = 1 << 20;
   bool take_ready(int fd);
   bool is_ready(int fd) const;
-  static bool take_wake(transport::ServerEndpoint& endpoint);
-  static bool has_wake(transport::ServerEndpoint& endpoint);
+  // `lane`: whose ring it is, where each has one.
+  static bool take_wake(transport::ServerEndpoint& endpoint, uint32_t lane = 0);
+  static bool has_wake(transport::ServerEndpoint& endpoint, uint32_t lane = 0);
   static bool is_control_ready(transport::ServerEndpoint& endpoint);
 
   // Who may use an endpoint, and who is about to: any other that delivers or polls aborts (kVerbs).

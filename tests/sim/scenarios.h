@@ -27,6 +27,7 @@ inline Scenario any_scenario(uint64_t seed) {
   scenario.burst = rng.between(1, 20);
   scenario.pause_max_ns = rng.percent(30) ? 3000 : 0;
   scenario.knows_deliver = rng.percent(75);
+  scenario.network.lane_rings = seed / 4 % 2 == 0;  // where they are over shared memory
   // Pushing is never cheap, always, or now and then.
   scenario.push = {.below_load = std::array{0u, 100u, rng.between(1, 80)}[rng.below(3)], .window_ns = 20'000};
   return scenario;

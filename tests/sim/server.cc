@@ -14,6 +14,10 @@ using transport::Event;
 namespace {
 constexpr size_t kRingBatch = 4;
 constexpr uint32_t kRoundsBetweenParks = 4;
+
+bool has_lane_rings(const rpc::LaneBinding& lane) {
+  return lane.endpoint->limits().has_lane_rings;
+}
 }  // namespace
 
 // --- Partition -----------------------------------------------------------------------------------------------------
@@ -31,13 +35,13 @@ Partition::Partition(Server& server, uint32_t number, rpc::OpHandler& handler)
 bool Partition::is_asleep() const {
   if (frozen_) return true;
   if (!blocked_ || !mailbox_.empty()) return false;
-  return std::ranges::none_of(homes_, [](const auto& home) { return Network::has_wake(*home.endpoint); });
+  return std::ranges::none_of(homes_, [&](const auto& home) { return Network::has_wake(*home.endpoint, number_); });
 }
 
 void Partition::step() {
   if (is_asleep()) return;
   blocked_ = false;
-  for (const auto& home : homes_) Network::take_wake(*home.endpoint);
+  for (const auto& home : homes_) Network::take_wake(*home.endpoint, number_);
   server_.network.acting_partition = number_;
   const bool has_messages = read_messages();
   const bool rings = poll_rings();
@@ -61,7 +65,7 @@ bool Partition::read_messages() {
       case Message::Kind::kAttach:
         poller_.attach(message.lane);
         attached_.push_back(session_id);
-        if (message.lane.home == number_) homes_.push_back(message.lane);
+        if (message.lane.home == number_ || has_lane_rings(message.lane)) homes_.push_back(message.lane);
         break;
       case Message::Kind::kDetach:
         poller_.detach(session_id);
@@ -85,7 +89,7 @@ bool Partition::poll_rings() {
   for (const rpc::LaneBinding& home : homes_) {
     server_.network.acting_partition = number_;
     std::array<Event, kRingBatch> events;
-    const size_t count = home.endpoint->poll(events);
+    const size_t count = has_lane_rings(home) ? home.endpoint->poll_lane(number_, events) : home.endpoint->poll(events);
     for (const Event& event : std::span(events).first(count)) {
       if (event.kind != Event::Kind::kRing || event.lane >= home.layout.lanes) continue;
       if (event.lane == number_) {
@@ -212,7 +216,8 @@ void Control::grant(Session& session) {
   const transport::RegionShape shape{.lanes = layout.lanes,
                                      .request_bytes = layout.request_bytes(),
                                      .response_bytes = layout.response_bytes(),
-                                     .reply_bytes = layout.response_slot_size};
+                                     .reply_bytes = layout.response_slot_size,
+                                     .has_lane_rings = (granted.features & wire::kLaneRings) != 0};
   EGRET_CHECK(session.endpoint->create_region(shape).is_ok());
   const auto home = static_cast<uint32_t>(session.id % layout.lanes);
   Network::set_home(*session.endpoint, home);

@@ -108,6 +108,21 @@ TEST_CASE("rings and pushes find their way through a home to and from other part
   CHECK(is_met(seen.deliveries_relayed));
 }
 
+TEST_CASE("where each lane has a ring, its partition is woken by it, and no other") {
+  const Seen seen = run_seeds(2000, [](uint64_t seed) {
+    Scenario scenario = seed % 2 == 0 ? lonely_scenario(seed) : any_scenario(seed);
+    scenario.network.flavour = Flavour::kShm;
+    scenario.network.lane_rings = true;
+    scenario.layout.lanes = 2 + pick(seed, 3);
+    scenario.clients_sleep_always = seed % 4 < 2;
+    scenario.park_always = true;
+    return scenario;
+  });
+  CHECK(is_met(seen.naps));
+  CHECK(is_met(seen.rings));
+  CHECK(seen.rings_relayed == 0);
+}
+
 TEST_CASE("a push that comes before its turn is not waited for a second time") {
   const Seen seen = run_seeds(5000, [](uint64_t seed) {
     Scenario scenario = any_scenario(seed);

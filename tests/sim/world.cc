@@ -128,7 +128,7 @@ World::World(uint64_t world_seed, const Scenario& given, const MakeHandler& make
       network(scenario.network, clock.manual, rng),
       server({.address = scenario.relayed.is_on ? SimRelay::kBackend : "",
               .layout = scenario.layout,
-              .features = scenario.knows_deliver ? wire::kDeliver : 0,
+              .features = wire::kLaneRings | (scenario.knows_deliver ? wire::kDeliver : 0),
               .lane_idle_ns = scenario.lane_idle_ns,
               .park_always = scenario.park_always,
               .torn_limit_ns = scenario.torn_limit_ns,

@@ -29,6 +29,19 @@ Scenario shared_scenario(uint64_t seed) {
   return scenario;
 }
 
+// With sets whose values go in parts.
+Scenario scenario_of_long_sets(uint64_t seed) {
+  Scenario scenario = shared_scenario(seed);
+  scenario.model.long_percent = 30;
+  return scenario;
+}
+
+// What is left of values in parts when every op has been answered: nothing.
+std::string outcome_of_long_sets(const World& world) {
+  if (world.model.uploads().open() == 0 || world.model.has_failed()) return outcome(world);
+  return "parts of " + std::to_string(world.model.uploads().open()) + " values are left\n  " + world.describe();
+}
+
 uint64_t sleeps_of(const World& world) {
   uint64_t sum = 0;
   for (const auto& each : world.others) sum += static_cast<const SimLibrary&>(*each).sleeps();
@@ -66,6 +79,59 @@ TEST_CASE("a library and partitions that sleep at every opportunity wake each ot
   });
   CHECK(is_met(sleeps));
   CHECK(is_met(rings));
+}
+
+TEST_CASE("long sets go in parts, each byte once and in order, before their commit, and nothing of them is left") {
+  uint64_t committed = 0;
+  for_each_seed(100, [&](uint64_t seed) {
+    World world(seed, scenario_of_long_sets(seed));
+    add_libraries(world, {.sleeps_always = seed % 3 == 0});
+    world.run();
+    committed += world.model.uploads().committed();
+    return outcome_of_long_sets(world);
+  });
+  CHECK(is_met(committed));
+}
+
+TEST_CASE("long sets of libraries go through a relay, between the ops of proxies") {
+  uint64_t committed = 0;
+  for_each_seed(60, [&](uint64_t seed) {
+    Scenario scenario = any_scenario(seed);
+    scenario.model.is_relayed = true;
+    scenario.model.long_percent = 30;
+    scenario.relayed.is_on = true;
+    World world(seed, scenario);
+    add_libraries(world, {.server = SimRelay::kAddress, .relayed_to = SimRelay::kMember});
+    world.run();
+    committed += world.model.uploads().committed();
+    return outcome_of_long_sets(world);
+  });
+  CHECK(is_met(committed));
+}
+
+TEST_CASE("a long set whose session ends was done if its commit was, and is said to be unsent only before that") {
+  uint64_t lost = 0, committed = 0;
+  for_each_seed(150, [&](uint64_t seed) {
+    Scenario scenario = scenario_of_long_sets(seed);
+    scenario.model.may_be_lost = true;
+    scenario.session.backoff_min_ns = 5'000;
+    scenario.session.backoff_max_ns = 50'000;
+    scenario.tick_ns = 10'000;
+    scenario.time_heals = true;
+    World world(seed, scenario);
+    SimLibrary& library = add_libraries(world);
+    Rng rng(seed + 1);
+    for (int endings = 0; endings < 3; ++endings) {
+      world.step_for(rng.below(60'000));
+      if (library.session().is_open()) world.control.close(library.session().grant().session_id);
+    }
+    world.run();
+    lost += world.model.lost();
+    committed += world.model.uploads().committed();
+    return outcome_of_long_sets(world);
+  });
+  CHECK(is_met(lost));
+  CHECK(is_met(committed));
 }
 
 TEST_CASE("libraries and proxies share a relay") {

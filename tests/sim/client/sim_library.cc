@@ -106,7 +106,7 @@ client::Settings settings_of(const Scenario& scenario, const LibraryOptions& opt
   settings.session.window = scenario.relayed.is_on ? scenario.relayed.window : scenario.layout.window;
   settings.session.relayed_to = options.relayed_to;
   settings.most_pending = 64;
-  settings.value_memory = 1 << 20;
+  settings.value_memory = 16 << 20;
   return settings;
 }
 
@@ -171,13 +171,18 @@ void SimLibrary::submit() {
 }
 
 bool SimLibrary::submit_one() {
-  if (draft_ == nullptr) draft_ = world_.model.draw_op();
+  if (draft_ == nullptr) draft_ = world_.model.draw_op(true);
   op::Op op = draft_->op;
   OpRecord& record = world_.model.record_of(*draft_);
+  if (record.is_long && session().is_open()) {
+    const uint32_t lane = session().lanes().of(session().lanes().hash(op.key)).number();
+    world_.model.goes_in_parts(record, session().grant().session_id, lane);
+  }
   const Taken taken = engine_->submit(op, *this, &record, 0, false);
   waits_ = is_for_later(taken);
   if (taken != Taken::kYes) return false;
   world_.model.is_sent(record, session().grant().session_id, session().lanes().of(op.hash).number());
+  // Its value need not stay: what is sent later is a copy.
   draft_.reset();
   ++submitted_;
   return true;
@@ -188,6 +193,10 @@ void SimLibrary::on_answer(const client::Call& call, const op::Result& result) {
   std::string bytes(result.value);
   for (const std::string_view piece : result.further) bytes += piece;
   if (bytes.size() != result.total_length) world_.model.fail(address_ + " was given a part of a value");
+  const auto& record = *static_cast<const OpRecord*>(call.context);
+  if (call.is_unsent(result) && record.executions > 0) {
+    world_.model.fail("op " + std::to_string(record.id) + " was executed, and is said not to have been sent");
+  }
   op::Result whole = result;
   whole.value = bytes;
   world_.model.check_answer(*static_cast<OpRecord*>(call.context), whole);
