@@ -115,23 +115,22 @@ void Partition::after_round(bool served) {
   cpu_follower_.on_busy();
 }
 
-// --- driven: messages and signals show at wait_fd(), always, so that a round in which nothing of them is new looks at
+// --- driven: messages and signals show at message_fd() and wait_fd(), always, so that a round in which nothing of them is new looks at
 // no more than the lanes that are awake.
 
 void Partition::begin() {
   EGRET_ASSERT_OWNER(owner_);
   is_driven_ = true;
-  is_signalled_ = true;
+  is_signalled_ = has_messages_ = true;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, message_fd(), nullptr);
   mailboxes_.signal_always(options_.number);
 }
 
 bool Partition::poll() {
   EGRET_ASSERT_OWNER(owner_);
   bool any = false;
-  if (std::exchange(is_signalled_, false)) {
-    any = poll_signals(0);
-    any |= read_messages();
-  }
+  if (std::exchange(is_signalled_, false)) any = poll_signals(0);
+  if (std::exchange(has_messages_, false)) any |= read_messages();
   any |= poll_group();
   if (!polled_homes_.empty()) any |= poll_some(polled_homes_, kHomesPerRound);
   const bool served = poller_.awake_lanes() > 0 && poller_.poll() > 0;
@@ -145,9 +144,9 @@ bool Partition::poll() {
 
 bool Partition::prepare_sleep() {
   EGRET_ASSERT_OWNER(owner_);
-  if (is_signalled_ || stopping_ || !is_at_rest()) return false;
+  if (is_signalled_ || has_messages_ || stopping_ || !is_at_rest()) return false;
   if (mailboxes_.is_waiting(options_.number)) {
-    is_signalled_ = true;  // to send it again
+    has_messages_ = true;  // to send it again
     return false;
   }
   if (silent_homes_ > 0) keep_alive();
@@ -187,7 +186,7 @@ bool Partition::read_messages() {
   bool any = false;
   for (uint32_t i = 0; mailboxes_.receive(options_.number, message); ++i) {
     any = true;
-    is_signalled_ = i + 1 == kMessagesPerRound;  // there may be more
+    has_messages_ = i + 1 == kMessagesPerRound;  // there may be more
     switch (message.kind) {
       case Message::Kind::kAttach:
         attach(message);
@@ -231,7 +230,7 @@ bool Partition::read_messages() {
       case Message::Kind::kReported:
         base::check_failed(__FILE__, __LINE__, "a message for the control thread");
     }
-    if (is_signalled_) break;
+    if (has_messages_) break;
   }
   return any;
 }

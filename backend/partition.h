@@ -7,7 +7,8 @@
 //
 // It has a thread of its own (start, join), or is driven by one that has other work beside it:
 //
-//   begin ─▶ { poll … prepare_sleep? ─▶ blocks until wait_fd() is readable or upkeep is due ─▶ on_signal } ─▶ is_stopped? finish
+//   begin ─▶ { poll … prepare_sleep? ─▶ blocks until message_fd() or wait_fd() is readable, or upkeep is due
+//                                       ─▶ on_message, on_signal } ─▶ is_stopped? finish
 //
 // A client of that thread (transport::SameProcess) has its lane served within its flush.
 #pragma once
@@ -58,8 +59,12 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
   bool poll();
   // A round found nothing: whether the thread may block. Not yet: it is to poll again.
   bool prepare_sleep();
+  // The next poll() looks where on_message() or on_signal() has said that there is something. Messages, which come for each
+  // op of another thread, have a descriptor of their own: edge-triggered, never read.
+  int message_fd() const { return mailboxes_.wake_fd(options_.number); }
+  void on_message() { has_messages_ = true; }
   int wait_fd() const { return epoll_.get(); }  // level-triggered
-  void on_signal() { is_signalled_ = true; }    // wait_fd() was readable: the next poll() looks there
+  void on_signal() { is_signalled_ = true; }
   // Until when, by the clock, the thread may block; UINT64_MAX: for ever.
   uint64_t sleeps_until_ns() const;
   bool is_stopped() const { return stopping_; }
@@ -166,7 +171,8 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
   bool polls_on_ = false;  // during the present empty rounds: local lanes are not put to sleep at once
   bool stopping_ = false;
   bool is_driven_ = false;
-  bool is_signalled_ = false;  // driven: messages or signals may be there
+  bool is_signalled_ = false;  // driven: signals may be there
+  bool has_messages_ = false;  // messages may be there; else, if it is not driven, they are looked for all the same
   std::thread thread_;
 };
 

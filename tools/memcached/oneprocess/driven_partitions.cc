@@ -30,6 +30,8 @@ void DrivenPartitions::begin(events::EventLoop& loop) {
   has_begun_ = true;
   for (Partition* const partition : partitions_) {
     partition->begin();
+    signals_.push_back(Event::on_fd<&Partition::on_message>(
+        loop, partition->message_fd(), events::kRead | events::kPersist | events::kEdge, *partition));
     signals_.push_back(
         Event::on_fd<&Partition::on_signal>(loop, partition->wait_fd(), events::kRead | events::kPersist, *partition));
   }
@@ -90,15 +92,20 @@ void DrivenPartitions::end() {
 // As the worker's loop did: without blocking, too, or the signals of one partition would wait for the rest of another.
 void DrivenPartitions::take_signals(bool block) {
   std::vector<pollfd> awaited = {{timer_.get(), POLLIN, 0}};
-  for (const Partition* const partition : partitions_) awaited.push_back({partition->wait_fd(), POLLIN, 0});
-  ::poll(awaited.data(), awaited.size(), block ? -1 : 0);
-  if (awaited[0].revents != 0) {
-    uint64_t expired = 0;
-    [[maybe_unused]] const ssize_t got = ::read(timer_.get(), &expired, sizeof expired);
-    on_timer();
+  for (const Partition* const partition : partitions_) {
+    awaited.push_back({partition->message_fd(), POLLIN, 0});
+    awaited.push_back({partition->wait_fd(), POLLIN, 0});
   }
+  ::poll(awaited.data(), awaited.size(), block ? -1 : 0);
+  // Here they are level-triggered: read.
+  const auto take = [](const pollfd& each) {
+    uint64_t count = 0;
+    return each.revents != 0 && ::read(each.fd, &count, sizeof count) > 0;
+  };
+  if (take(awaited[0])) on_timer();
   for (size_t i = 0; i < partitions_.size(); ++i) {
-    if (awaited[i + 1].revents != 0) partitions_[i]->on_signal();
+    if (take(awaited[1 + 2 * i])) partitions_[i]->on_message();
+    if (awaited[2 + 2 * i].revents != 0) partitions_[i]->on_signal();
   }
 }
 

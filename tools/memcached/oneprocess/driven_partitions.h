@@ -1,6 +1,7 @@
 // The partitions that one worker owns: driven by its thread, within its event loop.
 //
-//   wait_fd() of each partition, a timer for upkeep ─ the worker's loop ─▶ on_signal … poll ─ nothing left? ─▶ prepare_sleep
+//   message_fd() and wait_fd() of each partition, a timer for upkeep ─ the worker's loop
+//                                     ─▶ on_message, on_signal … poll ─ nothing left? ─▶ prepare_sleep
 //
 // Thread: the worker's.
 #pragma once
