@@ -494,18 +494,13 @@ constexpr uint64_t kOtherMappings = 2048;
 constexpr uint32_t kIdleWindow = 2;
 constexpr uint32_t kIdleSlot = 1536;
 
-// Whether it listens at a transport of this host.
-bool listens_here(const Config& config) {
-  return std::ranges::any_of(
-      config.listen, [](const auto& address) { return !transport::is_rdma(address) && !transport::is_tcp(address); });
-}
-
 // What sessions take, by the dearest of the transports that the backend listens at. `egret-bench fleet` counts it.
 access::Needs needs_of(const Config& config) {
   const bool over_rdma = std::ranges::any_of(config.listen, transport::is_rdma);
   const bool only_rdma = std::ranges::all_of(config.listen, transport::is_rdma);
   const bool only_tcp = std::ranges::all_of(config.listen, transport::is_tcp);
-  const bool here = listens_here(config);
+  const bool here = std::ranges::any_of(
+      config.listen, [](const auto& address) { return !transport::is_rdma(address) && !transport::is_tcp(address); });
   access::Needs needs{
       .other_descriptors = kOtherDescriptors + kDescriptorsOfPartition * config.partitions + config.quota.lane_rings,
       .other_mappings = kOtherMappings,
@@ -531,6 +526,19 @@ access::Room room_of_host() {
           .pinned = pinned.by_capability ? access::kUnlimited : pinned.bytes};
 }
 
+// Descriptors for rings of lanes: of what the sessions that an option says leave, where it does.
+uint64_t lane_rings_of(const Options& options, const Config& config) {
+  const bool may_have = std::ranges::any_of(config.listen, transport::is_shm) && config.partitions > 1 &&
+                        config.partitions <= transport::kMostLaneRings;
+  if (!may_have) return 0;
+  const uint64_t rings = access::lane_rings_of(config.room);
+  if (options.is_auto("max_sessions")) return rings;
+  const access::Needs needs = needs_of(config);
+  const auto sessions = static_cast<uint64_t>(options.integer("max_sessions"));
+  const uint64_t others = needs.other_descriptors + needs.descriptors * sessions;
+  return std::min(rings, config.room.descriptors - std::min(config.room.descriptors, others));
+}
+
 void resolve_quota(const Options& options, Config& config) {
   const auto size = [&](const char* name, uint64_t automatic) {
     if (options.is_auto(name)) return automatic;
@@ -538,7 +546,7 @@ void resolve_quota(const Options& options, Config& config) {
   };
   access::Quota& quota = config.quota;
   config.room = room_of_host();
-  if (config.partitions > 1 && listens_here(config)) quota.lane_rings = access::lane_rings_of(config.room);
+  quota.lane_rings = lane_rings_of(options, config);
   config.needs = needs_of(config);
   quota.least_bytes = config.needs.least_bytes;
   quota.memory = access::slot_memory_of(config.room, config.needs);

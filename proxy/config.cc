@@ -22,6 +22,7 @@
 #include "rpc/session_table.h"
 #include "tls/options.h"
 #include "transport/address.h"
+#include "transport/doctor.h"
 #include "wire/slot.h"
 
 namespace egret::proxy {
@@ -37,8 +38,10 @@ namespace {
 constexpr base::AppliedBy kReload = base::AppliedBy::kReload;
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr uint64_t kOtherDescriptors = 256;      // besides clients and sessions
-constexpr uint64_t kDescriptorsPerSession = 16;  // at most
+constexpr uint64_t kOtherDescriptors = 256;  // besides clients and sessions
+// At most. Over shared memory: the connection, its wake-up, and a ring for each lane.
+constexpr uint64_t kDescriptorsPerSession = 16;
+constexpr uint64_t kDescriptorsPerLocalSession = 2 + transport::kMostLaneRings;
 constexpr uint64_t kDescriptorsPerSlotSession = 4;
 constexpr uint64_t kLeastSlotSessions = 16;  // however few descriptors there are
 constexpr uint64_t kExpectedBackends = 64;   // of names and a file, whose number is not known
@@ -953,16 +956,35 @@ uint64_t most_backends(const Config& config) {
          (is_fixed ? directory.entries.size() : std::max<uint64_t>(directory.entries.size(), kExpectedBackends));
 }
 
+// Backends that are reached through shared memory, as far as they are listed by address.
+uint64_t local_backends(const Config& config) {
+  const auto is_local = [](const pool::Member& member) { return transport::is_shm(member.address); };
+  const auto is_local_entry = [&](const std::string& entry) {
+    const auto member = pool::parse_member(entry);
+    return member.is_ok() && is_local(member.value());
+  };
+  return static_cast<uint64_t>(std::ranges::count_if(gutter_of(config), is_local) +
+                               std::ranges::count_if(config.directory.entries, is_local_entry));
+}
+
 DescriptorNeed descriptor_need(const Config& config) {
-  const uint64_t backends = most_backends(config);
-  DescriptorNeed need{.clients = config.max_connections,
-                      .sessions = kDescriptorsPerSession * config.workers * backends,
-                      .slots = config.slots.is_on() ? kDescriptorsPerSlotSession * config.slots.most_sessions : 0,
-                      .others = kOtherDescriptors,
-                      .arithmetic = {}};
-  need.arithmetic = std::to_string(need.clients) + " clients (max_connections) + " +
-                    std::to_string(kDescriptorsPerSession) + " x " + base::counted(config.workers, "worker") + " x " +
-                    base::counted(backends, "backend") + " + " + std::to_string(need.others);
+  const uint64_t local = local_backends(config);
+  const uint64_t others = most_backends(config) - local;
+  DescriptorNeed need{
+      .clients = config.max_connections,
+      .sessions = config.workers * (kDescriptorsPerSession * others + kDescriptorsPerLocalSession * local),
+      .slots = config.slots.is_on() ? kDescriptorsPerSlotSession * config.slots.most_sessions : 0,
+      .others = kOtherDescriptors,
+      .arithmetic = {}};
+  need.arithmetic = std::to_string(need.clients) + " clients (max_connections) + ";
+  const auto add = [&](uint64_t each, uint64_t backends, const char* which) {
+    if (backends == 0) return;
+    need.arithmetic += std::to_string(each) + " x " + base::counted(config.workers, "worker") + " x " +
+                       base::counted(backends, "backend") + which + " + ";
+  };
+  add(kDescriptorsPerSession, others, "");
+  add(kDescriptorsPerLocalSession, local, " over shm");
+  need.arithmetic += std::to_string(need.others);
   return need;
 }
 

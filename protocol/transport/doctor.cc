@@ -320,6 +320,10 @@ bool is_tcp(const std::string& address) {
   return alternatives_of(address).back().starts_with(kTcp);
 }
 
+bool is_shm(const std::string& address) {
+  return address.starts_with(kShm);
+}
+
 bool has_fallback(const std::string& address) {
   return alternatives_of(address).size() > 1;
 }

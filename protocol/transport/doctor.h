@@ -67,6 +67,7 @@ void check_listen(const std::string& address, base::Findings& findings);
 // Whether an address may be reached by it: rdma+tcp: by either.
 bool is_rdma(const std::string& address);
 bool is_tcp(const std::string& address);
+bool is_shm(const std::string& address);
 bool has_fallback(const std::string& address);
 
 }  // namespace egret::transport

@@ -7,8 +7,8 @@
 //   to-client wake-up the server's deliveries; both: shm_wakeup.h
 //   further to-server wake-ups, where each lane has one: those of lanes 1, 2 and so on; the first is that of lane 0
 // Behind request memory lie the ring counters: one word that counts all rings (its upper 16 bits: the CPU on which the
-// client runs, plus one), then one per lane. Only the client writes them; the server remembers what it saw last, so no
-// ring is lost and none needs clearing.
+// client runs, plus one), then one per lane (where each lane has a ring: a cache line per lane, and no count of all). Only the
+// client writes them; the server remembers what it saw last, so no ring is lost and none needs clearing.
 //
 // Writes are stores, reads are loads of the slot itself (nothing is copied), flush() is one full fence. The peer's end
 // of the socket tells of its death, however it died. Each side checks the other's credentials (SO_PEERCRED) before

@@ -1,5 +1,6 @@
 // The proxy's end of the shm transport: connects, maps the region, stores and loads.
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <utility>
 
@@ -51,22 +52,42 @@ bool is_epoll(int fd) {
   return length > 0 && std::string_view(target, static_cast<size_t>(length)) == "anon_inode:[eventpoll]";
 }
 
-// Whether this process has descriptors to spare for the rings of lanes: the newest one has the lowest free number.
-bool has_descriptors_beyond(int newest) {
-  constexpr rlim_t kSpare = 256;
-  rlimit limit{};
-  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(newest) + kSpare <= limit.rlim_cur;
-}
+// An offer to take a descriptor for each lane's ring, while what the backend makes of it is not known. It is made only if this
+// process has descriptors to spare for all such offers together.
+class RingOffer {
+ public:
+  // `newest`: a descriptor that was just made, and so has the lowest free number.
+  explicit RingOffer(int newest) {
+    constexpr rlim_t kSpare = 256;
+    const rlim_t offers = open_offers_.fetch_add(1, std::memory_order_relaxed) + 1;
+    rlimit limit{};
+    is_open_ = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+               static_cast<rlim_t>(newest) + offers * kMostLaneRings + kSpare <= limit.rlim_cur;
+    if (!is_open_) open_offers_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  RingOffer(const RingOffer&) = delete;
+  RingOffer& operator=(const RingOffer&) = delete;
+  ~RingOffer() { end(); }
+  bool is_open() const { return is_open_; }
+  void end() {
+    if (std::exchange(is_open_, false)) open_offers_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+ private:
+  static inline std::atomic<rlim_t> open_offers_{0};
+  bool is_open_ = false;
+};
 
 class ShmClientEndpoint final : public ClientEndpoint {
  public:
-  ShmClientEndpoint(UniqueFd socket, uid_t backend_uid) : socket_(std::move(socket)), backend_uid_(backend_uid) {
+  ShmClientEndpoint(UniqueFd socket, uid_t backend_uid)
+      : socket_(std::move(socket)), backend_uid_(backend_uid), ring_offer_(socket_.get()) {
     limits_ = {.read_depth = kReadDepth,
                .deliver_is_wakeup = true,
                .is_ordered = true,
                .fetch_is_local = true,
                .offers_wake_timers = true,
-               .offers_lane_rings = has_descriptors_beyond(socket_.get())};
+               .offers_lane_rings = ring_offer_.is_open()};
     reads_.reserve(kReadDepth);
   }
   ~ShmClientEndpoint() override {
@@ -79,6 +100,7 @@ class ShmClientEndpoint final : public ClientEndpoint {
     std::vector<UniqueFd> came;
     Status received = receive(socket_.get(), frame, length, came);
     if (came.empty()) return received;
+    ring_offer_.end();
     if (!are_checked_ && came.size() >= kRegionFds && came.size() <= kMostRegionFds) {
       fds_.swap(came);
       base::close_elsewhere(came);
@@ -92,7 +114,8 @@ class ShmClientEndpoint final : public ClientEndpoint {
   std::string facts() const override { return facts_of(shape_); }
 
   Status map_region(const RegionShape& shape) override {
-    if (fds_.size() != region_fds(shape)) return Status::error("the backend granted a session without its region");
+    if (fds_.size() != region_fds(shape))
+      return Status::error("the backend granted a session without all of its region");
     shape_ = shape;
     if (Status good = check_memory(fds_[kRequestFd].get(), request_file_bytes(shape)); !good) return good;
     if (Status good = check_memory(fds_[kResponseFd].get(), shape.response_bytes); !good) return good;
@@ -141,13 +164,16 @@ class ShmClientEndpoint final : public ClientEndpoint {
     return count;
   }
   void ring(uint32_t lane) override {
-    std::byte* rings = requests_.data() + ring_offset(shape_);
-    std::byte* own = rings + (1 + size_t{lane}) * sizeof(uint64_t);
+    std::byte* own = requests_.data() + ring_offset(shape_, lane);
     base::publish_word(own, base::observe_word(own) + 1);
+    if (shape_.has_lane_rings) {
+      tell_cpu();
+      return signal_timer(fds_[ring_fd(lane)].get());
+    }
     told_cpu_ = ::sched_getcpu();
-    count_rings(base::observe_word(rings) + 1);
+    count_rings(base::observe_word(requests_.data() + ring_offset(shape_)) + 1);
     if (shape_.has_wake_timers) {
-      signal_timer(fds_[shape_.has_lane_rings ? ring_fd(lane) : size_t{kToServerFd}].get());
+      signal_timer(fds_[kToServerFd].get());
     } else {
       signaller_.signal();
     }
@@ -194,6 +220,7 @@ class ShmClientEndpoint final : public ClientEndpoint {
 
   UniqueFd socket_;
   const uid_t backend_uid_;
+  RingOffer ring_offer_;
   Limits limits_;
   std::vector<UniqueFd> fds_;  // none, or region_fds()
   bool are_checked_ = false;   // they are what they should be

@@ -50,14 +50,18 @@ inline std::string facts_of(const RegionShape& shape) {
   return shape.has_lane_rings ? "shared memory, a ring for each lane" : "shared memory";
 }
 
-// Ring counters: word 0 counts all rings, word 1 + lane those of the lane. The upper bits of word 0 say on which CPU
-// the client runs, plus one; 0: it does not say.
+// Ring counters: word 0 counts all rings, word 1 + lane those of the lane. Where each lane has a ring, no word counts all, and
+// those of lanes have a cache line each, since each has a reader of its own. The upper bits of word 0 say on which CPU the
+// client runs, plus one; 0: it does not say.
 inline constexpr unsigned kRingCountBits = 48;
 inline size_t ring_offset(const RegionShape& shape) {
   return (shape.request_bytes + 63) / 64 * 64;
 }
+inline size_t ring_offset(const RegionShape& shape, uint32_t lane) {
+  return ring_offset(shape) + (1 + size_t{lane}) * (shape.has_lane_rings ? 64 : sizeof(uint64_t));
+}
 inline size_t request_file_bytes(const RegionShape& shape) {
-  return ring_offset(shape) + (1 + size_t{shape.lanes}) * sizeof(uint64_t);
+  return ring_offset(shape, shape.lanes);
 }
 
 // "@name" and paths; refuses what does not fit.

@@ -122,14 +122,14 @@ class ShmServerEndpoint final : public ServerEndpoint {
     limits_.has_lane_rings = shape.has_lane_rings;
     to_client_ = make_timer();
     bool are_open = to_client_.is_open();
-    to_server_.resize(shape.has_lane_rings ? shape.lanes : 1);
+    to_server_ = std::vector<UniqueFd>(shape.has_lane_rings ? shape.lanes : 1);
     for (UniqueFd& ring : to_server_) {
       ring = shape.has_wake_timers ? make_timer() : UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
       are_open = are_open && ring.is_open();
     }
     if (!are_open) return Status::system_error("timerfd_create, eventfd", errno);
     if (Status made = requests_.make("egret-requests", request_file_bytes(shape), false); !made) return made;
-    rings_seen_.assign(shape.lanes, 0);
+    rings_seen_ = std::vector<RingsSeen>(shape.lanes);
     return responses_.make("egret-responses", shape.response_bytes, true);
   }
   const Limits& limits() const override { return limits_; }
@@ -161,9 +161,10 @@ class ShmServerEndpoint final : public ServerEndpoint {
     if (all == all_rings_seen_) return 0;
     size_t found = 0;
     for (uint32_t lane = 0; lane < shape_.lanes; ++lane) {
-      if (rings_of(lane) == rings_seen_[lane]) continue;
+      const uint64_t count = rings_of(lane);
+      if (count == rings_seen_[lane].count) continue;
       if (found == events.size()) return found;  // the rest at the next poll: all_rings_seen_ still differs
-      rings_seen_[lane] = rings_of(lane);
+      rings_seen_[lane].count = count;
       events[found++] = {.kind = Event::Kind::kRing, .lane = lane, .tag = 0, .bytes = {}};
     }
     all_rings_seen_ = all;
@@ -174,8 +175,8 @@ class ShmServerEndpoint final : public ServerEndpoint {
     const uint64_t count = rings_of(lane);
     if (is_too_dear()) {
       events[0] = {};  // kClosed
-    } else if (count != rings_seen_[lane]) {
-      rings_seen_[lane] = count;
+    } else if (count != rings_seen_[lane].count) {
+      rings_seen_[lane].count = count;
       events[0] = {.kind = Event::Kind::kRing, .lane = lane, .tag = 0, .bytes = {}};
     } else {
       return 0;
@@ -196,10 +197,11 @@ class ShmServerEndpoint final : public ServerEndpoint {
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
   }
 
+  struct alignas(64) RingsSeen {
+    uint64_t count = 0;
+  };
   bool is_too_dear() { return is_another_user_ && wakeup_cost_.take_verdict(); }
-  uint64_t rings_of(uint32_t lane) const {
-    return base::observe_word(requests_.data() + ring_offset(shape_) + (1 + size_t{lane}) * sizeof(uint64_t));
-  }
+  uint64_t rings_of(uint32_t lane) const { return base::observe_word(requests_.data() + ring_offset(shape_, lane)); }
 
   UniqueFd socket_;
   const PeerUser user_;
@@ -209,13 +211,13 @@ class ShmServerEndpoint final : public ServerEndpoint {
   const std::shared_ptr<KeptRegions> kept_;
   Limits limits_;
   RegionShape shape_;
-  std::vector<UniqueFd> to_server_;  // by lane, where each has its own; else one
+  std::vector<UniqueFd> to_server_ = std::vector<UniqueFd>(1);  // by lane, where each has its own; else one
   UniqueFd to_client_;
   SharedMemory requests_, responses_;
   WakeupCost wakeup_cost_;
   // Only the home partition's thread uses these; where each lane has a ring, its own partition's thread its entry.
   uint64_t all_rings_seen_ = 0;
-  std::vector<uint64_t> rings_seen_;
+  std::vector<RingsSeen> rings_seen_;
 };
 
 class ShmListener final : public Listener {

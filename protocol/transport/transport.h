@@ -38,8 +38,8 @@ namespace egret::transport {
 
 struct TlsOffer;  // address.h
 
-// RegionShape::has_lane_rings is for sessions of no more lanes: so many descriptors travel with one message.
-inline constexpr uint32_t kMostLaneRings = 64;
+// RegionShape::has_lane_rings is for sessions of no more lanes: each ring is a descriptor at both ends.
+inline constexpr uint32_t kMostLaneRings = 32;
 
 // The sizes of a region. The server chooses them; the client computes them from the grant.
 struct RegionShape {
@@ -102,10 +102,12 @@ struct Limits {
       false;                // deliver() carries no bytes and any thread may call it; else only the endpoint's home may
   bool is_ordered = false;  // a reader that sees the first word of a write sees all of it, in both directions
   bool fetch_is_local = false;  // a read costs a cache miss, not a trip over the network
-  bool ring_is_wakeup = false;  // server: a ring always shows at data_fd(), armed or not; else only poll() tells of it
+  bool ring_is_wakeup =
+      false;  // server: a ring always shows at its descriptor, armed or not; else only poll() tells of it
   bool offers_wake_timers = false;  // client: its endpoint can do with wire::kWakeTimers
   bool offers_lane_rings = false;   // client: the same with wire::kLaneRings
-  bool has_lane_rings = false;      // server: rings come to lane_fd() and poll_lane(), none to data_fd() and poll()
+  bool has_lane_rings =
+      false;  // server, with its region: rings come to lane_fd(), poll_lane(); none to data_fd(), poll()
   // The server pushes every response, in the order of its lane; the client neither reads, wants nor rings, and `bytes`
   // of a delivery are in response_image(). data_fd() is a socket: poll() looks at it only after ready(). A lane is rung
   // by its requests themselves.

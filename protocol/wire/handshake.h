@@ -79,7 +79,7 @@ inline constexpr uint64_t kComeBack = 256;
 inline constexpr uint64_t kEmbedded = 512;
 // The client takes response slots of up to kMaxLongSlotSize.
 inline constexpr uint64_t kLongSlots = 1024;
-// Over shared memory, with kWakeTimers: each of up to 64 lanes has a timer of its own, which wakes its partition
+// Over shared memory, with kWakeTimers: each of up to 32 lanes has a timer of its own, which wakes its partition
 // alone. Without it one timer wakes the session's home, which tells the lane's partition.
 inline constexpr uint64_t kLaneRings = 2048;
 // A session with a member of a pool through a proxy: results may say that no answer came from the backend, and why.

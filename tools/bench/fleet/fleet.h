@@ -41,6 +41,7 @@ struct Cost {
   uint64_t open = 0;                 // sessions that are
   uint64_t backend_descriptors = 0;  // of all sessions together; likewise the next
   uint64_t own_descriptors = 0;
+  uint64_t lane_rings = 0;  // of all sessions, by their grants: descriptors that they have beside those of any session
   uint64_t region_bytes = 0;    // slots of all sessions, by their grants
   uint64_t backend_pinned = 0;  // bytes, of all sessions together
   uint64_t own_pinned = 0;
@@ -76,7 +77,7 @@ struct Outcome {
 
 // What a session must cost, by the documents (docs/benchmarks/scale.md).
 struct CostModel {
-  uint64_t backend_descriptors = 0;  // of a session
+  uint64_t backend_descriptors = 0;  // of a session; over shm besides one for each further lane that has a ring
   uint64_t own_descriptors = 0;
   // Over shm: connection, both wake-ups, what shows whether a client has let go; the client's: the first three. Over tcp: the
   // connection, and what waits for it. Over rdma: events of the connection manager, completions, the device's alarm, all of

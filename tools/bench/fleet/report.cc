@@ -34,8 +34,9 @@ Table counts(const FleetOptions& options, const Outcome& outcome) {
     for (const Cost& cost : *costs) {
       const uint64_t sessions = cost.sessions;
       table.rows.push_back({std::to_string(sessions) + " x " + std::to_string(cost.lanes), Cell(sessions),
-                            Cell(cost.open), Cell(cost.backend_descriptors), Cell(sessions * model.backend_descriptors),
-                            Cell(cost.own_descriptors), Cell(sessions * model.own_descriptors), Cell(cost.region_bytes),
+                            Cell(cost.open), Cell(cost.backend_descriptors),
+                            Cell(sessions * model.backend_descriptors + cost.lane_rings), Cell(cost.own_descriptors),
+                            Cell(sessions * model.own_descriptors + cost.lane_rings), Cell(cost.region_bytes),
                             Cell(CostModel::region_bytes(sessions, cost.lanes, options.window, options.slot_size)),
                             Cell(cost.backend_pinned / 1024), Cell(cost.own_pinned / 1024)});
     }

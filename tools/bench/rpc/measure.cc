@@ -31,8 +31,9 @@ constexpr double kStartPatience = 60;  // s: a backend makes all its memory resi
 constexpr double kOpenPatience = 10;
 constexpr uint64_t kSettleNs = 5 * bench::kNsPerSecond;  // at most
 constexpr timespec kSettleStep{0, 20'000'000};
-constexpr uint64_t kDescriptors = 3;  // of a session, on either side
+constexpr uint64_t kDescriptors = 4;  // of a session, on either side, at most
 constexpr uint64_t kOtherDescriptors = 256;
+constexpr uint64_t kRoomForRings = 4096;  // a backend has no more of them for rings of lanes
 
 uint64_t resident_bytes(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/status");
@@ -93,7 +94,7 @@ Status Measurement::start() {
                                           "session_memory_per_peer=0",
                                           "admin="};
   files.backend_set.insert(files.backend_set.begin(), settings.begin(), settings.end());
-  base::raise_descriptor_limit(most * kDescriptors + kOtherDescriptors);
+  base::raise_descriptor_limit(most * kDescriptors + kRoomForRings + kOtherDescriptors);
   std::string meeting;
   auto started = bench::start_backend(files, meeting);
   if (!started) return started.status();
