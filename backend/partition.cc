@@ -115,8 +115,8 @@ void Partition::after_round(bool served) {
   cpu_follower_.on_busy();
 }
 
-// --- driven: messages and signals show at message_fd() and wait_fd(), always, so that a round in which nothing of them is new looks at
-// no more than the lanes that are awake.
+// --- driven: messages and signals show at message_fd() and wait_fd(), always, so that a round in which nothing of them is
+// new looks at no more than the lanes that are awake.
 
 void Partition::begin() {
   EGRET_ASSERT_OWNER(owner_);
@@ -130,7 +130,7 @@ bool Partition::poll() {
   EGRET_ASSERT_OWNER(owner_);
   bool any = false;
   if (std::exchange(is_signalled_, false)) any = poll_signals(0);
-  if (std::exchange(has_messages_, false)) any |= read_messages();
+  if (std::exchange(has_messages_, false) || mailboxes_.is_waiting(options_.number)) any |= read_messages();
   any |= poll_group();
   if (!polled_homes_.empty()) any |= poll_some(polled_homes_, kHomesPerRound);
   const bool served = poller_.awake_lanes() > 0 && poller_.poll() > 0;

@@ -85,6 +85,12 @@ void Model::is_sent(OpRecord& record, uint64_t session_id, uint32_t lane) {
   ++appended_;
 }
 
+void Model::is_said_unsent(OpRecord& record) {
+  record.said_unsent = true;
+  if (record.executions > 0)
+    fail("op " + std::to_string(record.id) + " was executed, and is said not to have been sent");
+}
+
 void Model::goes_in_parts(OpRecord& record, uint64_t session_id, uint32_t lane) {
   record.session_id = session_id;
   record.lane = lane;
@@ -94,9 +100,7 @@ void Model::check_answer(OpRecord& record, const Result& result) {
   record.answer = result.code;
   if (++record.answers != 1) return fail("op " + std::to_string(record.id) + " was answered twice");
   ++answered_;
-  if (result.code == ResultCode::kNotSent && record.executions != 0) {
-    fail("op " + std::to_string(record.id) + " was executed, and is said not to have been sent");
-  }
+  if (result.code == ResultCode::kNotSent) is_said_unsent(record);
   if (result.code == ResultCode::kSessionLost || result.code == ResultCode::kNotSent) {
     ++lost_;
     if (!options_.may_be_lost) fail("op " + std::to_string(record.id) + " was lost with its session");
@@ -184,6 +188,7 @@ Result Model::execute(const Op& op, uint64_t session_id, uint32_t lane) {
 void Model::check_order(OpRecord& record, const Op& op, uint64_t session_id, uint32_t lane) {
   const std::string name = "op " + std::to_string(record.id);
   if (++record.executions != 1) fail(name + " was executed twice");
+  if (record.said_unsent) is_said_unsent(record);
   const bool is_astray = record.session_id != session_id && !options_.is_relayed;
   if (is_astray || record.lane != lane || record.code != op.code) fail(name + " went astray");
   uint64_t& next_place = executed_on_[{record.session_id, lane}];
@@ -209,6 +214,7 @@ Result Model::answer_part(OpRecord& record, const Op& op, uint64_t session_id, u
     if (wrong.empty()) wrong = uploads_.take_commit(op, session_id, lane, whole);
     if (op.exptime != static_cast<int64_t>(record.id)) wrong = "is committed with another exptime";
     ++record.executions;
+    if (record.said_unsent) is_said_unsent(record);
     if (on_execute) on_execute(record);
     result.code = ResultCode::kStored;
     result.cas = record.id;

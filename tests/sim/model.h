@@ -33,8 +33,9 @@ struct OpRecord final : rpc::Waiter {
   uint32_t value_length = 0;
   uint64_t session_id = 0;
   uint32_t lane = 0;
-  uint64_t place = 0;    // in its lane of its session
-  bool is_long = false;  // it goes in parts, and has no place
+  uint64_t place = 0;        // in its lane of its session
+  bool is_long = false;      // it goes in parts, and has no place
+  bool said_unsent = false;  // Model::is_said_unsent()
   uint32_t executions = 0;
   uint32_t answers = 0;
   op::ResultCode answer = op::ResultCode::kOk;
@@ -72,6 +73,8 @@ class Model {
   OpRecord& record_of(const Draft& draft) { return records_[draft.id - 1]; }
   void is_sent(OpRecord& record, uint64_t session_id, uint32_t lane);
   void goes_in_parts(OpRecord& record, uint64_t session_id, uint32_t lane);
+  // Its client was told that it has not been executed, and never will be.
+  void is_said_unsent(OpRecord& record);
 
   // The handler's side: checks an op that arrived on a lane and answers it. The answer is valid until the next call.
   op::Result execute(const op::Op& op, uint64_t session_id, uint32_t lane);

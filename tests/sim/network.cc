@@ -163,7 +163,7 @@ class ClientEnd final : public transport::ClientEndpoint {
   Status map_region(const transport::RegionShape& shape) override {
     const transport::RegionShape& made = link_->shape;
     if (!link_->region_sent || shape.request_bytes != made.request_bytes ||
-        shape.response_bytes != made.response_bytes) {
+        shape.response_bytes != made.response_bytes || shape.has_lane_rings != made.has_lane_rings) {
       return Status::error("the region is not of the agreed size");
     }
     if (!link_->is_shm()) {

@@ -36,9 +36,10 @@ Scenario scenario_of_long_sets(uint64_t seed) {
   return scenario;
 }
 
-// What is left of values in parts when every op has been answered: nothing.
-std::string outcome_of_long_sets(const World& world) {
-  if (world.model.uploads().open() == 0 || world.model.has_failed()) return outcome(world);
+// What is left of values in parts when every op has been answered, and partitions have heard which sessions are over: nothing.
+std::string outcome_of_long_sets(World& world) {
+  const auto is_nothing_left = [&] { return world.model.uploads().open() == 0; };
+  if (world.model.has_failed() || is_nothing_left() || world.run_until(is_nothing_left)) return outcome(world);
   return "parts of " + std::to_string(world.model.uploads().open()) + " values are left\n  " + world.describe();
 }
 
