@@ -29,6 +29,7 @@ using namespace shm;
 namespace {
 
 constexpr uint32_t kReadDepth = 4096;  // staged reads are only remembered
+constexpr const char* kUnasked = "the backend sent descriptors that nobody asked for";
 
 // A file that could shrink under us would be a SIGBUS. One that is not allocated would be filled by our mapping it, at
 // the expense of this process.
@@ -101,21 +102,22 @@ class ShmClientEndpoint final : public ClientEndpoint {
     Status received = receive(socket_.get(), frame, length, came);
     if (came.empty()) return received;
     ring_offer_.end();
-    if (!are_checked_ && came.size() >= kRegionFds && came.size() <= kMostRegionFds) {
+    const size_t most = limits_.offers_lane_rings ? kMostRegionFds : size_t{kRegionFds};
+    if (!are_checked_ && came.size() >= kRegionFds && came.size() <= most) {
       fds_.swap(came);
       base::close_elsewhere(came);
       return received;
     }
     base::close_elsewhere(came);
-    return Status::error("the backend sent descriptors that nobody asked for");
+    return Status::error(kUnasked);
   }
   Status send_frame(std::span<const std::byte> frame, bool) override { return send(socket_.get(), frame, {}); }
 
   std::string facts() const override { return facts_of(shape_); }
 
   Status map_region(const RegionShape& shape) override {
-    if (fds_.size() != region_fds(shape))
-      return Status::error("the backend granted a session without all of its region");
+    if (fds_.size() > region_fds(shape)) return Status::error(kUnasked);
+    if (fds_.size() < region_fds(shape)) return Status::error("the backend granted a session without its region");
     shape_ = shape;
     if (Status good = check_memory(fds_[kRequestFd].get(), request_file_bytes(shape)); !good) return good;
     if (Status good = check_memory(fds_[kResponseFd].get(), shape.response_bytes); !good) return good;

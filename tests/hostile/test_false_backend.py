@@ -91,9 +91,10 @@ def test_a_region_larger_than_session_memory(pool):
     assert_refused(pool, good() + [timerfd(), timerfd()], "more than session_memory allows", **sizes)
 
 
-def test_descriptors_that_take_long_to_close(pool):
-    """In the place of a region, and more of them than a region has."""
-    kept = [lingering_socket() for _ in range(8)]
+@pytest.mark.parametrize("number", [8, 60])
+def test_descriptors_that_take_long_to_close(pool, number):
+    """In the place of a region, and more of them than this one has, or any."""
+    kept = [lingering_socket() for _ in range(number)]
     pool.add_proxy(ready=False)
     peer, _ = pool.false.accept()
     with halted(pool.proxies[0]):
