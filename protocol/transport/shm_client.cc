@@ -60,22 +60,22 @@ class RingOffer {
   // `newest`: a descriptor that was just made, and so has the lowest free number.
   explicit RingOffer(int newest) {
     constexpr rlim_t kSpare = 256;
-    const rlim_t offers = open_offers_.fetch_add(1, std::memory_order_relaxed) + 1;
+    const rlim_t offers = open_offers.fetch_add(1, std::memory_order_relaxed) + 1;
     rlimit limit{};
     is_open_ = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
                static_cast<rlim_t>(newest) + offers * kMostLaneRings + kSpare <= limit.rlim_cur;
-    if (!is_open_) open_offers_.fetch_sub(1, std::memory_order_relaxed);
+    if (!is_open_) open_offers.fetch_sub(1, std::memory_order_relaxed);
   }
   RingOffer(const RingOffer&) = delete;
   RingOffer& operator=(const RingOffer&) = delete;
   ~RingOffer() { end(); }
   bool is_open() const { return is_open_; }
   void end() {
-    if (std::exchange(is_open_, false)) open_offers_.fetch_sub(1, std::memory_order_relaxed);
+    if (std::exchange(is_open_, false)) open_offers.fetch_sub(1, std::memory_order_relaxed);
   }
 
  private:
-  static inline std::atomic<rlim_t> open_offers_{0};
+  static inline std::atomic<rlim_t> open_offers{0};
   bool is_open_ = false;
 };
 
