@@ -487,7 +487,7 @@ Status parse_session_size(const Options& options, const Config& config, SessionS
 // --- how many sessions
 
 constexpr uint64_t kOtherMemory = 64 * kMiB;  // of the process, beside stores and slots
-constexpr uint64_t kOtherDescriptors = 256;   // beside partitions, sessions and rings of lanes
+constexpr uint64_t kOtherDescriptors = 256;   // not of partitions, sessions or rings of lanes
 constexpr uint64_t kDescriptorsOfPartition = 4;
 constexpr uint64_t kOtherMappings = 2048;
 // An idle session of a proxy over a network, as its options idle_window and idle_slot_size have it.
@@ -526,7 +526,7 @@ access::Room room_of_host() {
           .pinned = pinned.by_capability ? access::kUnlimited : pinned.bytes};
 }
 
-// Descriptors for rings of lanes: of what the sessions that an option says leave, where it does.
+// Descriptors for rings of lanes. Where max_sessions is set, only those that so many sessions leave.
 uint64_t lane_rings_of(const Options& options, const Config& config) {
   const bool may_have = std::ranges::any_of(config.listen, transport::is_shm) && config.partitions > 1 &&
                         config.partitions <= transport::kMostLaneRings;

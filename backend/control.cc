@@ -641,10 +641,9 @@ void Control::make(Session& session) {
   give_to_setup(session, [endpoint = session.endpoint.get(), shape] { return endpoint->create_region(shape); });
 }
 
-// Whether the session's lanes get a ring each: where there are several, and descriptors to spare.
+// Whether the session's lanes get a ring each. The quota has none where there is one lane, or too many.
 bool Control::take_lane_rings(const Session& session) {
-  if ((session.hello.features & wire::kLaneRings) == 0) return false;
-  if (partitions_ < 2 || partitions_ > transport::kMostLaneRings) return false;
+  if ((session.hello.features & wire::kLaneRings) == 0 || config_.quota.lane_rings == 0) return false;
   const uint64_t further = partitions_ - 1;  // one has its place among the session's own
   if (!access::has_room_for_rings(config_.quota, ledger_, session.endpoint->peer_group(), further)) return false;
   ledger_.take_rings(session.id, further);

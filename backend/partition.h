@@ -7,8 +7,9 @@
 //
 // It has a thread of its own (start, join), or is driven by one that has other work beside it:
 //
-//   begin ─▶ { poll … prepare_sleep? ─▶ blocks until message_fd() or wait_fd() is readable, or upkeep is due
-//                                       ─▶ on_message, on_signal } ─▶ is_stopped? finish
+//   begin ─▶ { poll … prepare_sleep? ─▶ the thread blocks ─▶ on_message, on_signal } ─▶ is_stopped? finish
+//
+// It blocks until message_fd() or wait_fd() is readable, or upkeep is due.
 //
 // A client of that thread (transport::SameProcess) has its lane served within its flush.
 #pragma once
@@ -59,11 +60,12 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
   bool poll();
   // A round found nothing: whether the thread may block. Not yet: it is to poll again.
   bool prepare_sleep();
-  // The next poll() looks where on_message() or on_signal() has said that there is something. Messages, which come for each
-  // op of another thread, have a descriptor of their own: edge-triggered, never read.
+  // message_fd() is for edge-triggered waiting and is never read; wait_fd() is level-triggered. When one is readable, the
+  // matching on_...() makes the next poll() look there. Each op of another thread brings a message: were message_fd() in the
+  // epoll behind wait_fd(), each would cost one more epoll_wait().
   int message_fd() const { return mailboxes_.wake_fd(options_.number); }
   void on_message() { has_messages_ = true; }
-  int wait_fd() const { return epoll_.get(); }  // level-triggered
+  int wait_fd() const { return epoll_.get(); }
   void on_signal() { is_signalled_ = true; }
   // Until when, by the clock, the thread may block; UINT64_MAX: for ever.
   uint64_t sleeps_until_ns() const;
@@ -172,7 +174,7 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
   bool stopping_ = false;
   bool is_driven_ = false;
   bool is_signalled_ = false;  // driven: signals may be there
-  bool has_messages_ = false;  // messages may be there; else, if it is not driven, they are looked for all the same
+  bool has_messages_ = false;  // messages may be there; a thread of its own looks for them in every round anyhow
   std::thread thread_;
 };
 

@@ -1,4 +1,4 @@
-// For libraries that are loaded before libc (LD_PRELOAD) and define some of its functions: how they call libc's own.
+// A library that is loaded before libc (LD_PRELOAD) and defines some of its functions: how it calls those of libc.
 #pragma once
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 // What a forked child must not share with its parent: the sockets of sessions (a copy of a control socket would hide the
-// parent's death from the backend), what they are watched by, and their memory (mapped MADV_DONTFORK). Of a session over shm
-// the descriptors that wake the backend stay open in the child: they mean nothing without the memory.
+// parent's death from the backend), what they are watched by, and their memory (mapped MADV_DONTFORK). The
+// descriptors that wake a backend over shm stay open in the child: without the memory it cannot ask for anything by them.
 //
 //   fork() ─ prepare: no descriptor is half made ─▶ child: closes them, and has another generation
 //

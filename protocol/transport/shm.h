@@ -1,14 +1,13 @@
 // The same-host transport: a queue pair's shared-memory twin.
 //
-// A Unix socket (SOCK_SEQPACKET) carries the frames; the server's frame that opens the region carries four descriptors, or more:
+// A Unix socket (SOCK_SEQPACKET) carries the frames; the server's frame that opens the region carries these descriptors:
 //   request memory    memfd, sealed against shrinking and growing; the client maps it writable, the server read-only
 //   response memory   memfd, sealed likewise and against new writable mappings (F_SEAL_FUTURE_WRITE): the client reads
 //   to-server wake-up the client's rings
 //   to-client wake-up the server's deliveries; both: shm_wakeup.h
-//   further to-server wake-ups, where each lane has one: those of lanes 1, 2 and so on; the first is that of lane 0
-// Behind request memory lie the ring counters: one word that counts all rings (its upper 16 bits: the CPU on which the
-// client runs, plus one), then one per lane (where each lane has a ring: a cache line per lane, and no count of all). Only the
-// client writes them; the server remembers what it saw last, so no ring is lost and none needs clearing.
+//   where each lane has a to-server wake-up: those of lanes 1, 2 and so on (the one above is lane 0's)
+// Behind request memory lie the ring counters (shm_common.h). Only the client writes them. The server compares them with
+// what it saw last, so no ring is lost and no counter has to be cleared.
 //
 // Writes are stores, reads are loads of the slot itself (nothing is copied), flush() is one full fence. The peer's end
 // of the socket tells of its death, however it died. Each side checks the other's credentials (SO_PEERCRED) before

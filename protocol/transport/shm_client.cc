@@ -53,8 +53,8 @@ bool is_epoll(int fd) {
   return length > 0 && std::string_view(target, static_cast<size_t>(length)) == "anon_inode:[eventpoll]";
 }
 
-// An offer to take a descriptor for each lane's ring, while what the backend makes of it is not known. It is made only if this
-// process has descriptors to spare for all such offers together.
+// The offer of wire::kLaneRings, from connecting until the grant, which may bring a descriptor for each lane. It is made only
+// if this process has descriptors to spare for all offers that are open: sessions may be made in many threads at once.
 class RingOffer {
  public:
   // `newest`: a descriptor that was just made, and so has the lowest free number.

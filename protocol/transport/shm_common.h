@@ -50,9 +50,11 @@ inline std::string facts_of(const RegionShape& shape) {
   return shape.has_lane_rings ? "shared memory, a ring for each lane" : "shared memory";
 }
 
-// Ring counters: word 0 counts all rings, word 1 + lane those of the lane. Where each lane has a ring, no word counts all, and
-// those of lanes have a cache line each, since each has a reader of its own. The upper bits of word 0 say on which CPU the
-// client runs, plus one; 0: it does not say.
+// Ring counters, behind request memory:
+//   without lane rings   word 0 counts all rings, word 1 + lane those of the lane
+//   with lane rings      each lane's counter has a cache line of its own, as each partition polls its own; all rings are not
+//                        counted
+// The upper bits of word 0 are the number of the CPU on which the client runs, plus one; 0: it does not say.
 inline constexpr unsigned kRingCountBits = 48;
 inline size_t ring_offset(const RegionShape& shape) {
   return (shape.request_bytes + 63) / 64 * 64;

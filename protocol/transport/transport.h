@@ -105,7 +105,7 @@ struct Limits {
   bool ring_is_wakeup =
       false;  // server: a ring always shows at its descriptor, armed or not; else only poll() tells of it
   bool offers_wake_timers = false;  // client: its endpoint can do with wire::kWakeTimers
-  bool offers_lane_rings = false;   // client: the same with wire::kLaneRings
+  bool offers_lane_rings = false;   // client: it can take wire::kLaneRings
   bool has_lane_rings =
       false;  // server, with its region: rings come to lane_fd(), poll_lane(); none to data_fd(), poll()
   // The server pushes every response, in the order of its lane; the client neither reads, wants nor rings, and `bytes`

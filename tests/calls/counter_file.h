@@ -1,4 +1,4 @@
-// Counters that libraries keep in a file while a program runs, so that a test can read them (counted.py).
+// The file in which a preloaded library counts what a daemon does. A test (counted.py) reads it while the daemon runs.
 //
 //   row 0   no name; its value: how many rows follow
 //   row n   a counter: char name[24], u64 value, little-endian

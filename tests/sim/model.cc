@@ -16,7 +16,7 @@ using op::ResultCode;
 namespace {
 constexpr OpCode kCodes[] = {OpCode::kGet, OpCode::kGet, OpCode::kSet, OpCode::kArith, OpCode::kDelete};
 constexpr uint32_t kLarge = 100'000;
-constexpr uint32_t kLongest = 20'000;  // of sets in parts
+constexpr uint32_t kLongestSet = 20'000;  // bytes of a value that is sent in parts
 
 uint64_t id_of(std::string_view key) {
   uint64_t id = 0;
@@ -52,7 +52,7 @@ std::unique_ptr<Model::Draft> Model::draw_op(bool sends_parts) {
   switch (op.code) {
     case OpCode::kSet:
       record.is_long = sends_parts && rng_.percent(options_.long_percent);
-      draft->value = pattern(record.id, record.is_long ? rng_.between(kLongest / 4, kLongest)
+      draft->value = pattern(record.id, record.is_long ? rng_.between(kLongestSet / 4, kLongestSet)
                                                        : rng_.below(rng_.percent(50) ? 64 : options_.value_max));
       op.value = draft->value;
       op.options = op::kWantCas;

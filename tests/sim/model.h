@@ -68,8 +68,9 @@ class Model {
   std::unique_ptr<Draft> draw_op(bool sends_parts = false);
   // False: no credit.
   bool append(const Draft& draft, rpc::ClientLane& lane, uint64_t session_id);
-  // For who does not append to the lane itself (a program that links libegret): the record of the draft's op; that the op
-  // was appended there; that it goes there in parts, between which others may come: to be said before the first one.
+  // For programs that link libegret, where the library appends. record_of(): the record of the draft's op. is_sent(): the
+  // library has taken the op. goes_in_parts(): to be called before the first part is sent, since a part may arrive before
+  // is_sent(); other ops may come between the parts.
   OpRecord& record_of(const Draft& draft) { return records_[draft.id - 1]; }
   void is_sent(OpRecord& record, uint64_t session_id, uint32_t lane);
   void goes_in_parts(OpRecord& record, uint64_t session_id, uint32_t lane);

@@ -11,8 +11,8 @@
 // that slot is pushed again. At most `read_depth` READs at once: more abort. Only the home may deliver: others abort.
 //
 // kShm has both images in the region itself. The first word of a write waits in a store buffer until flush() (the
-// fence) or a later step; everything else is visible at once. Deliver is a wake-up and nothing else. Where lanes have a ring
-// each, it wakes the lane's partition, which alone may ask for it: others abort.
+// fence) or a later step; everything else is visible at once. Deliver is a wake-up and nothing else. Where
+// each lane has a ring, a ring wakes the lane's partition; another partition that polls that lane aborts.
 //
 // kTcp is a stream each way: what was staged first arrives first, a request's first word behind the rest of it, and a
 // request rings its lane. The server delivers every response into the response image, in order; reads abort. Both ends'
