@@ -1,4 +1,4 @@
-// The backend's options: the table, and the values that follow from them on this machine.
+// The backend's options as values: checked, one against another, and resolved on this machine. The table: option_table.h.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,6 @@
 #include "transport/address.h"
 
 namespace egret::backend {
-
-std::span<const base::OptionRow> option_table();
 
 // The sizes of a session's slots, in bytes.
 struct SessionSize {

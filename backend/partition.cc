@@ -13,7 +13,7 @@
 #include <sys/epoll.h>
 
 #include "backend/log_events.h"
-#include "backend/report.h"
+#include "backend/report/report.h"
 #include "base/cpu.h"
 #include "base/log/log.h"
 

@@ -1,4 +1,4 @@
-// The proxy's options: the table, and the values that follow from them on this machine.
+// The proxy's options as values: checked, one against another, and resolved on this machine. The table: option_table.h.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,6 @@
 #include "rpc/client_session.h"
 
 namespace egret::proxy {
-
-std::span<const base::OptionRow> option_table();
 
 struct ListenAddress {
   enum class Kind : uint8_t { kTcp, kTls, kUnix };
@@ -104,23 +102,5 @@ std::span<const pool::Member> gutter_of(const Config& config);
 
 // The backends that a proxy is prepared for: those of the lists, or more if names or a file say who they are.
 uint64_t most_backends(const Config& config);
-
-// How many descriptors a proxy may have open at once. --doctor and the start use the same sum.
-struct DescriptorNeed {
-  uint64_t clients = 0;    // max_connections
-  uint64_t sessions = 0;   // sessions of all workers with all backends
-  uint64_t slots = 0;      // sessions of slot clients, who get what is left
-  uint64_t others = 0;     // listeners, files, the admin address
-  std::string arithmetic;  // "4096 clients (max_connections) + 16 x 4 workers x 3 backends + 256"
-
-  uint64_t total() const { return clients + sessions + others; }
-  // The number of client connections that fit under this limit of open files, at least 1.
-  uint64_t connections_within(uint64_t limit) const;
-};
-DescriptorNeed descriptor_need(const Config& config);
-
-// Raises the limit of open files to what max_connections and slots_sessions need. If that is not allowed, lowers slots_sessions
-// to what fits besides, or max_connections, too, and logs the latter.
-void fit_connections(Config& config);
 
 }  // namespace egret::proxy

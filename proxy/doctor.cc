@@ -21,6 +21,7 @@
 #include "base/unique_fd.h"
 #include "discovery/learn.h"
 #include "discovery/name_entry.h"
+#include "proxy/descriptors.h"
 #include "proxy/report/admin_pages.h"
 #include "proxy/users/credentials.h"
 #include "rpc/client_session.h"

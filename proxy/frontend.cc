@@ -15,6 +15,7 @@
 #include "base/local/peer_socket.h"
 #include "base/log/log.h"
 #include "memcache/reply.h"
+#include "proxy/descriptors.h"
 #include "proxy/doctor.h"
 #include "proxy/log_events.h"
 #include "proxy/slots/slot_addresses.h"

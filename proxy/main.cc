@@ -15,6 +15,7 @@
 #include "proxy/doctor.h"
 #include "proxy/explain.h"
 #include "proxy/log_events.h"
+#include "proxy/option_table.h"
 #include "proxy/process/process.h"
 #include "proxy/report/metrics.h"
 #include "proxy/report/stats_report.h"

@@ -6,6 +6,7 @@
 
 #include "base/log/log.h"
 #include "proxy/client/handover.h"
+#include "proxy/descriptors.h"
 #include "proxy/doctor.h"
 #include "proxy/log_events.h"
 

@@ -18,6 +18,7 @@
 #include "backend/control.h"
 #include "backend/mailbox.h"
 #include "backend/open_stores.h"
+#include "backend/option_table.h"
 #include "backend/partition.h"
 #include "base/clock.h"
 #include "base/log/log.h"

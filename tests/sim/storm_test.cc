@@ -4,7 +4,7 @@
 //
 //   ClientSession ─ connect ─▶ [the system's backlog: what does not fit is dropped, and asked for again 4.3 s later]
 //        ▲                               │
-//        └─ rejected, frames ◀── control thread: one after the other, each step at a cost, as backend/control.cc does
+//        └─ rejected, frames ◀── control thread: one after the other, each step at a cost, as backend/sessions does
 //                                        │ ▲
 //                                        ▼ │ queue pairs, memory
 //                                set-up threads: several at once; a part of each step is the device's, which does one at a time
@@ -41,7 +41,7 @@ constexpr uint64_t kClientSetUp = 2 * kMs;   // a proxy's queue pair, before its
 constexpr uint64_t kEndCost = 20 * kUs;  // of the old backend's kernel, which ends its queue pairs one after the other
 constexpr uint64_t kRejectCost = 20 * kUs;  // of the control thread
 constexpr uint64_t kDoneCost = 10 * kUs;    // of it, to hear that a set-up thread is done
-constexpr int kAcceptsAtOnce = 16;          // as in backend/control.cc, and the next
+constexpr int kAcceptsAtOnce = 16;          // as in backend/control.cc; the next as in backend/sessions/sessions.cc
 constexpr size_t kMostInSetUp = 128;
 constexpr wire::RegionLayout kLayout{.lanes = 1, .window = 2, .request_slot_size = 1024, .response_slot_size = 1024};
 

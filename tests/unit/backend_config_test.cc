@@ -7,6 +7,7 @@
 
 #include "backend/config.h"
 #include "backend/open_stores.h"
+#include "backend/option_table.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "store/store.h"

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "backend/metrics.h"
+#include "backend/report/metrics.h"
 #include "base/clock.h"
 #include "metrics_text.h"
 #include "store/store.h"

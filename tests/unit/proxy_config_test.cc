@@ -8,6 +8,7 @@
 #include "base/cpu.h"
 #include "discovery/learn.h"
 #include "proxy/config.h"
+#include "proxy/option_table.h"
 #include "proxy/slots/host_door.h"
 
 using namespace egret::proxy;

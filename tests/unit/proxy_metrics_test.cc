@@ -9,6 +9,7 @@
 
 #include "discovery/learn.h"
 #include "metrics_text.h"
+#include "proxy/option_table.h"
 #include "proxy/report/metrics.h"
 
 using namespace egret::proxy;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "discovery/learn.h"
+#include "proxy/option_table.h"
 #include "proxy/report/stats_report.h"
 #include "proxy_paged.h"
 

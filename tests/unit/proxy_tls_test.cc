@@ -8,6 +8,7 @@
 
 #include "proxy/client/tls.h"
 #include "proxy/config.h"
+#include "proxy/option_table.h"
 #include "tls_files.h"
 
 using namespace egret::proxy;

@@ -11,6 +11,7 @@
 
 #include "base/slot_copy.h"
 #include "discovery/learn.h"
+#include "proxy/option_table.h"
 #include "proxy/worker.h"
 #include "transport/address.h"
 #include "wire/bytes.h"

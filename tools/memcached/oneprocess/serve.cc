@@ -14,6 +14,7 @@
 
 #include "backend/config.h"
 #include "backend/open_stores.h"
+#include "backend/option_table.h"
 #include "backend/process/process.h"
 #include "base/log/log.h"
 #include "base/options/options.h"
@@ -21,6 +22,7 @@
 #include "base/service/inherited.h"
 #include "oneprocess/driven_partitions.h"
 #include "proxy/config.h"
+#include "proxy/option_table.h"
 #include "proxy/process/process.h"
 #include "store/config.h"
 #include "wire/slot.h"

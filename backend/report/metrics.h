@@ -10,7 +10,7 @@
 #include <string>
 
 #include "admin/metrics.h"
-#include "backend/report.h"
+#include "backend/report/report.h"
 
 namespace egret::backend {
 

@@ -4,7 +4,7 @@
 //
 // There is one inquiry at a time; requests that come meanwhile share it. At most one message to a partition is in
 // flight, so messages to a hanging partition do not accumulate. Thread: the control thread's; partitions write their
-// reports in between (backend/report.h).
+// reports in between (backend/report/report.h).
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 #include "admin/http_server.h"
 #include "backend/config.h"
-#include "backend/metrics.h"
-#include "backend/report.h"
+#include "backend/report/metrics.h"
+#include "backend/report/report.h"
 #include "events/event.h"
 
 namespace egret::backend {

@@ -1,4 +1,4 @@
-#include "backend/admin_pages.h"
+#include "backend/report/admin_pages.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "backend/metrics.h"
+#include "backend/report/metrics.h"
 
 #include <vector>
 
