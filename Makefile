@@ -7,7 +7,6 @@ BOOTED_PACKAGES = tests/rdma/packages.txt tests/booted/packages.txt
 COMPARE_PACKAGES = tools/bench/compare/packages.txt
 COMPARE_OPTIONS ?= --quiet 0.3 --one-process
 FIGURES = docs/benchmarks/figures
-SHIPPED = egret-backend egret-proxy egret-memcached egret-bench egret-top egret egret-client-options
 TEST_PACKAGES = $(BUILD_PACKAGES) tests/packages/test.txt $(COMPARE_PACKAGES) $(wildcard tests/rdma/packages.txt)
 
 # What `make deb` and `make install` take: a release, or what conf/packaging/optimised builds.
@@ -64,11 +63,11 @@ pools: build
 build:
 	@tests/packages/install.sh $(BUILD_PACKAGES)
 	@cmake --preset release -DEGRET_PRECOMPILE=OFF -DEGRET_UNITE=OFF -DEGRET_UNITS=ON >/dev/null  # which a run of the tests has switched on
-	@cmake --build build/release --target $(SHIPPED)
+	@cmake --build build/release --target shipped
 
 optimised:
 	@tests/packages/install.sh $(BUILD_PACKAGES)
-	@conf/packaging/optimised/build.sh $(SHIPPED)
+	@conf/packaging/optimised/build.sh shipped
 
 deb: $(if $(filter optimised,$(PRESET)),optimised,build)
 	@cd build/$(PRESET) && cpack && ls packages/*.deb

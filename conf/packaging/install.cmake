@@ -63,6 +63,10 @@ egret_install_documents(tools egret-bench.1 egret-top.1 egret-run.1)
 install(TARGETS egret-preload LIBRARY DESTINATION ${EGRET_PRELOAD_FOLDER} COMPONENT tools)
 install(PROGRAMS ${CMAKE_BINARY_DIR}/egret-run DESTINATION bin COMPONENT tools)
 
+# All that is installed, and what its documents are made of: what a build compiles that runs no tests.
+add_custom_target(shipped)
+add_dependencies(shipped egret-backend egret-proxy egret-memcached egret-bench egret-top egret egret-preload egret-client-options)
+
 # libegret: the library, and what programs are built with.
 include(CMakePackageConfigHelpers)
 set(libraries lib)

@@ -57,6 +57,17 @@ class Stages(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assert_all_have(USE)
 
+    def test_what_a_build_for_packages_compiles_is_all_that_they_install(self):
+        self.assertEqual(configure(self.folder, EGRET_PROFILE="gather").returncode, 0)
+        ninja = lambda *tool: subprocess.run(["ninja", "-C", self.folder, "-t", *tool], capture_output=True, text=True, check=True).stdout.splitlines()
+        compiled = {row.split(": ")[0] for row in ninja("targets", "all") if ": CXX_" in row and "_LINKER_" in row}
+        installed = set()
+        for script in pathlib.Path(self.folder).rglob("cmake_install.cmake"):
+            for name in re.findall(rf'"{re.escape(self.folder)}/([^"]+)"', script.read_text()):
+                installed |= {name} & compiled
+        self.assertLessEqual({"egret-proxy", "egret-backend", "libegret-preload.so"}, installed)
+        self.assertEqual(installed - set(re.findall(r" -o (\S+)", "\n".join(ninja("commands", "shipped")))), set())
+
     def test_what_is_no_stage_and_another_compiler_are_refused(self):
         for cache, complaint in (({"EGRET_PROFILE": "yes"}, "gather or use, not yes"), ({"EGRET_PROFILE": "gather", "CMAKE_CXX_COMPILER": "clang++"}, "is for gcc, not for Clang")):
             with self.subTest(complaint), tempfile.TemporaryDirectory(prefix="egret-optimised-") as folder:
@@ -75,8 +86,9 @@ class Training(unittest.TestCase):
 
 class Whole(unittest.TestCase):
     def test_what_is_built_serves_as_a_release_does(self):
-        done = subprocess.run([OPTIMISED / "build.sh", "egret-backend", "egret-proxy", "egret-memcached"], capture_output=True, text=True)
+        done = subprocess.run(["make", "deb", "OPTIMISED=yes"], cwd=ROOT, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr[-4000:])
+        self.assertEqual(len(list(ROOT.glob("build/optimised/packages/*.deb"))), done.stdout.count(".deb\n"))
         tests = [ROOT / "tests/conformance" / name for name in CONFORMANCE]
         for one_process in {}, {"EGRET_ONE_PROCESS": "1"}:
             with self.subTest(one_process=bool(one_process)):
