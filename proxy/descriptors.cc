@@ -8,6 +8,7 @@
 #include "proxy/log_events.h"
 #include "transport/address.h"
 #include "transport/doctor.h"
+#include "transport/transport.h"
 
 namespace egret::proxy {
 

@@ -256,7 +256,8 @@ bool Worker::move_requests() {
   poll_slots();
   context_.active.flush();
   while (true) {
-    context_.pass_ns = context_.clock.now_ns();  // so that durations include the time of this pass
+    // So that durations include the time of this pass, and only that.
+    if (context_.active.awaits() || has_appended()) context_.pass_ns = context_.clock.now_ns();
     const bool fetched = context_.active.fetch();
     const bool resumed = resume_connections();
     const bool relayed = poll_slots();

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "access/quota.h"
 #include "access/rights.h"
 #include "base/random.h"
 

@@ -36,7 +36,7 @@ struct Session {
   bool takes_long = false;  // to be destroyed: there is something that was made by a set-up thread
   std::string ends_after_setup{};
   wire::Hello hello;
-  wire::Grant granted;          // kMaking
+  wire::Grant granted;          // from kMaking on
   wire::Transcript transcript;  // of the handshake, where there is a secret
   NamedSecret secret;           // that the peer has proved to hold
   uint32_t detaching = 0;       // partitions that have not acknowledged yet

@@ -125,8 +125,8 @@ class Sessions final : public transport::Doorkeeper {
   base::LogLimit other_refusals_;                         // for reasons beyond kMaxRefusalReasons
   ControlFigures counted_;                                // only its counters of sessions are used
   events::Event sweep_;
-  events::Event setup_done_;
-  SetupThreads setup_;  // ends before what it works on
+  SetupThreads setup_;        // ends before what it works on
+  events::Event setup_done_;  // ends before setup_ closes its descriptor
 };
 
 }  // namespace egret::backend

@@ -1,7 +1,6 @@
 #include "memcache/reply.h"
 
 #include <charconv>
-#include <cstring>
 
 namespace egret::memcache {
 namespace {
@@ -16,11 +15,6 @@ char* digits(char* out, uint64_t number) {
 }
 
 }  // namespace
-
-char* write_text(char* out, std::string_view text) {
-  if (!text.empty()) std::memcpy(out, text.data(), text.size());
-  return out + text.size();
-}
 
 char* write_value_header(char* out, std::string_view key, uint32_t client_flags, uint32_t length, const uint64_t* cas) {
   out = write_text(out, "VALUE ");

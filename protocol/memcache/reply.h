@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 #include "memcache/command.h"
@@ -22,6 +23,7 @@ inline constexpr std::string_view kOk = "OK\r\n";
 inline constexpr std::string_view kResetLine = "RESET\r\n";
 inline constexpr std::string_view kEnd = "END\r\n";
 inline constexpr std::string_view kCrLf = "\r\n";  // after a VALUE's bytes
+inline constexpr std::string_view kCrLfEnd = "\r\nEND\r\n";
 
 // Errors that the client's bytes cause.
 inline constexpr std::string_view kErrorLine = "ERROR\r\n";
@@ -89,6 +91,9 @@ constexpr size_t max_stat(size_t name_length) {
 char* write_stat(char* out, std::string_view name, uint64_t value);
 
 // Copies `text`; needs as much room as its length.
-char* write_text(char* out, std::string_view text);
+inline char* write_text(char* out, std::string_view text) {
+  if (!text.empty()) std::memcpy(out, text.data(), text.size());
+  return out + text.size();
+}
 
 }  // namespace egret::memcache

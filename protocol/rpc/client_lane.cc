@@ -51,8 +51,8 @@ ClientLane::ClientLane(uint32_t lane, const LaneContext& context, LaneCounters& 
 
 // --- packing
 
-size_t ClientLane::expected_result(const Op& op) const {
-  const size_t least = wire::min_result_size(op);
+// `least`: that it takes in any case.
+size_t ClientLane::expected_result(const Op& op, size_t least) const {
   if (op.code == OpCode::kGet && !(op.options & op::kNoValue)) return least + policy_.expected_value();
   if (op.code == OpCode::kChunk) return least + op.length;
   return least;
@@ -84,7 +84,7 @@ size_t ClientLane::append(const Op& op, Waiter* waiter) {
   EGRET_ASSERT_OWNER(owner_);
   const size_t size = wire::encoded_op_size(op);
   const size_t least = wire::min_result_size(op);
-  const size_t expected = expected_result(op);
+  const size_t expected = expected_result(op, least);
   const size_t room = layout_.response_slot_size - sizeof(ResponseHeader);
   if (open_ops_ > 0) {
     const size_t used = static_cast<size_t>(open_end_ - open_at_);

@@ -194,7 +194,7 @@ class ClientLane {
     return open_ops_ == 0 && outstanding() == 0 && reads_in_flight_ == 0 && held_slots_ == 0 && !takes_back;
   }
   bool is_asked() const { return outstanding() > 0 && slot(oldest_).is_asked; }
-  size_t expected_result(const op::Op& op) const;
+  size_t expected_result(const op::Op& op, size_t least) const;
   bool open_message();
   Way choose_way();
   void stage_sealed(Slot& sealed, size_t length);

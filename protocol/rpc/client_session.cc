@@ -412,6 +412,9 @@ void ClientSession::flush() {
 bool ClientSession::fetch() {
   EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return false;
+  const bool is_local = endpoint_->limits().fetch_is_local;
+  // On this host nothing comes that is not waited for; that the session has ended, its control channel tells.
+  if (is_local && !must_poll_ && !is_emptying_ && !lanes_.awaits()) return false;
   must_poll_ = false;
   bool progress_at_all = false;
   for (bool progress = true; progress && state_ == State::kOpen;) {
@@ -423,7 +426,7 @@ bool ClientSession::fetch() {
       return true;
     }
     progress_at_all |= progress;
-    if (!endpoint_->limits().fetch_is_local || lanes_.holds_much()) break;
+    if (!is_local || !lanes_.awaits() || lanes_.holds_much()) break;
   }
   if (is_emptying_ && state_ == State::kOpen) [[unlikely]]
     progress_at_all |= resize_if_empty();

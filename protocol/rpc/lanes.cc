@@ -105,6 +105,12 @@ uint32_t Lanes::outstanding() const {
   return count;
 }
 
+bool Lanes::awaits() const {
+  return std::ranges::any_of(active_, [&](uint32_t lane) {
+    return lanes_[lane]->outstanding() > 0 || lanes_[lane]->progress().reads_in_flight > 0;
+  });
+}
+
 bool Lanes::is_upload_waiting() const {
   return std::ranges::any_of(active_, [&](uint32_t lane) { return shared_[lane].uploads.is_anybody_waiting(); });
 }

@@ -59,6 +59,8 @@ class Lanes {
   // the CPU's cache.
   bool holds_much() const;
   uint32_t outstanding() const;
+  // Whether a result, or a read that was staged, has not come yet.
+  bool awaits() const;
   bool is_upload_waiting() const;
   void release_owner();  // as the session's
 

@@ -109,7 +109,7 @@ LaneId SlotPoller::attach(const LaneBinding& binding) {
   awake_.reserve(lanes_.size());
   behind_.reserve(lanes_.size());
   broken_sessions_.reserve(lanes_.size());
-  if (!binding.endpoint->limits().fetch_is_local) ++far_sessions_;
+  if (!binding.endpoint->limits().fetch_is_local && far_sessions_++ == 0) push_load_.begin(clock_.now_ns());
   if (taker_ != nullptr) {
     EGRET_DCHECK(binding.endpoint->limits().deliver_is_wakeup);
     taker_->lane_attached(id, binding);
@@ -163,14 +163,14 @@ size_t SlotPoller::poll() {
   return first_count + message_count_;
 }
 
-void SlotPoller::serve_round() {
+void SlotPoller::serve_round(bool is_at_flush) {
   if (taker_ != nullptr) {
     hand_over();
     return put_off_rest();
   }
   execute_batches();
   put_off_rest();
-  publish();
+  publish(is_at_flush);
   push();
 }
 
@@ -271,7 +271,7 @@ size_t SlotPoller::serve(LaneId id) {
     op_count_ = 0;
     if (awake == nullptr || !look_at(*awake, now_ns)) break;
     if (message_count_ == 0) break;
-    serve_round();
+    serve_round(true);
     served += message_count_;
     work += messages_[0].lane_work;
   }
@@ -478,8 +478,10 @@ void SlotPoller::put_off(const Message& message) {
   behind_.push_back(message.lane);
 }
 
-void SlotPoller::publish() {
-  const uint64_t now_ns = clock_.now_ns();
+// How long it took is for clients that choose between fetching and pushing, and tells which is cheap: not for one that is
+// served within its own flush.
+void SlotPoller::publish(bool is_at_flush) {
+  const uint64_t now_ns = is_at_flush && far_sessions_ == 0 ? round_began_ns_ : clock_.now_ns();
   for (Message& message : std::span(messages_).first(message_count_)) {
     if (!message.is_finished()) continue;
     const auto processing_ns = static_cast<uint32_t>(std::min<uint64_t>(now_ns - message.begun_ns, UINT32_MAX));

@@ -240,7 +240,7 @@ class SlotPoller {
   void park_idle(uint64_t idle_ns, uint64_t far_idle_ns, uint64_t embedded_idle_ns);
   SlotPoller(const PollerOptions& options, const base::Clock& clock, OpHandler* handler, DeliveryRelay* relay,
              OpTaker* taker);
-  void serve_round();
+  void serve_round(bool is_at_flush = false);
   void hand_over();
   size_t hand_over(const Message& message, std::span<const op::Op> ops);
   size_t next_behind() const;
@@ -260,7 +260,7 @@ class SlotPoller {
   Awake* find_awake(LaneId id);
   void drop(const Awake& awake);
   size_t behind_at_flush() const;
-  void publish();
+  void publish(bool is_at_flush);
   uint8_t hints_of(Lane& lane) const;
   void push();
   bool is_wanted(const Message& message, const LaneBinding& binding) const;

@@ -51,7 +51,7 @@ struct LeastResult {
 };
 
 // What follows the head of an op, by its code.
-struct OpShape {
+struct alignas(16) OpShape {
   bool known = false;
   bool has_value = false;
   uint8_t extra = 0;             // bytes of fixed fields
@@ -205,6 +205,29 @@ void put_fields(FieldWriter& out, const Op& op) {
   put_option_fields(out, op);
 }
 
+// Nothing follows its head but the key: most ops are such gets.
+bool is_bare_get(const Op& op) {
+  return op.code == OpCode::kGet && (op.options & kOptionsWithFields) == 0 && op.owner == 0;
+}
+
+// Of any op. Not inlined: what a bare get takes is a few instructions without them.
+[[gnu::noinline]] size_t size_with_fields(const Op& op) {
+  return kOpHead + shape_of(op.code).extra + option_fields_size(op) + (is_tagged(op) ? sizeof op.owner : 0) +
+         op.key.size() + op.value.size();
+}
+
+[[gnu::noinline]] std::byte* encode_with_fields(std::byte* to, const Op& op) {
+  FieldWriter out(to);
+  const bool has_tag = is_tagged(op);
+  out.put(OpHead{static_cast<uint8_t>(static_cast<uint8_t>(op.code) | (has_tag ? kTagged : 0)),
+                 static_cast<uint8_t>(op.key.size()), op.options, static_cast<uint32_t>(op.value.size())});
+  put_fields(out, op);
+  if (has_tag) out.put(op.owner);
+  out.put_bytes(op.key);
+  out.put_bytes(op.value);
+  return out.at();
+}
+
 // Reads the fields that put_fields() wrote. Refuses an enum that is out of range.
 DecodeError get_fields(FieldReader& in, Op& op) {
   uint32_t mode = 0;
@@ -346,19 +369,14 @@ constexpr uint8_t kAllMarks = op::kFetched | op::kStale | op::kWon | op::kTokenS
 }  // namespace
 
 size_t encoded_op_size(const Op& op) {
-  return kOpHead + shape_of(op.code).extra + option_fields_size(op) + (is_tagged(op) ? sizeof op.owner : 0) +
-         op.key.size() + op.value.size();
+  return is_bare_get(op) ? kOpHead + op.key.size() : size_with_fields(op);
 }
 
 std::byte* encode_op(std::byte* to, const Op& op) {
+  if (!is_bare_get(op)) return encode_with_fields(to, op);
   FieldWriter out(to);
-  const bool has_tag = is_tagged(op);
-  out.put(OpHead{static_cast<uint8_t>(static_cast<uint8_t>(op.code) | (has_tag ? kTagged : 0)),
-                 static_cast<uint8_t>(op.key.size()), op.options, static_cast<uint32_t>(op.value.size())});
-  put_fields(out, op);
-  if (has_tag) out.put(op.owner);
+  out.put(OpHead{static_cast<uint8_t>(OpCode::kGet), static_cast<uint8_t>(op.key.size()), op.options, 0});
   out.put_bytes(op.key);
-  out.put_bytes(op.value);
   return out.at();
 }
 

@@ -37,7 +37,7 @@ struct ResponseHeader {
   uint16_t result_count;   // as many as the request had ops
   uint8_t status;          // 0 in this version: one result for each op follows
   uint8_t hints;           // kPushingIsCheap, kLaneSlept: only where kDeliver was agreed
-  uint32_t processing_ns;  // from when the partition saw the request to when it published the response
+  uint32_t processing_ns;  // from when the partition saw the request to when it published the response; may be 0
   uint32_t reserved;       // 0
 };
 static_assert(sizeof(ResponseHeader) == 40);

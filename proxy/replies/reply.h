@@ -9,11 +9,13 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/check.h"
 #include "memcache/answer.h"
 #include "op/loan.h"
 #include "op/op.h"
@@ -63,8 +65,9 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner, public pool::
   // The key is written back into the answer. The request slot still holds it then, but over shared memory the backend can
   // change what lies there, and gives its pages back when the session ends: so it is copied.
   void keep_key(std::string_view bytes) {
-    own_key_.assign(bytes);
-    key = own_key_;
+    EGRET_DCHECK(bytes.size() <= op::kMaxKeyLength);
+    if (!bytes.empty()) std::memcpy(own_key_.get(), bytes.data(), bytes.size());
+    key = {own_key_.get(), bytes.size()};
   }
 
   // Set by the caller of make().
@@ -101,8 +104,8 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner, public pool::
   op::LoanRef loan_;                      // kReady: the value, behind the head in stash_; its store lends it
   size_t charged_ = 0;                    // bytes charged to the connection's memory
   std::unique_ptr<rpc::LargeGet> large_;  // kLarge and at the head: so a connection has one
-  std::string own_key_;                   // at most 250 bytes, whose memory is reused
-  std::string stash_;                     // kReady: the rendered answer; kLarge: the key
+  const std::unique_ptr<char[]> own_key_ = std::make_unique_for_overwrite<char[]>(op::kMaxKeyLength);
+  std::string stash_;   // kReady: the rendered answer; kLarge: the key
   op::Result partial_;  // kLarge: the first result; the last member, since small answers do not touch it
 };
 

@@ -361,9 +361,13 @@ void ReplyQueue::written(Reply& reply, Room room, const char* end) {
 }
 
 void ReplyQueue::write_value(Reply& reply, const Result& result) {
-  const std::string_view tail = memcache::tail(reply.question);
+  std::string_view tail = memcache::tail(reply.question);
   const size_t head = memcache::max_head(reply.question, reply.key.size());
-  const Room room = room_for(reply, head + result.value.size() + tail.size());
+  const Room room = room_for(reply, head + result.value.size() + memcache::kCrLfEnd.size());
+  if (reply.ends_retrieval && room.is_output) {  // what is kept may be asked for again
+    tail = memcache::kCrLfEnd;
+    reply.ends_retrieval = false;
+  }
   char* end =
       memcache::write_head(room.at, reply.question, reply.key, result, static_cast<uint32_t>(result.value.size()));
   written(reply, room, memcache::write_text(memcache::write_text(end, result.value), tail));
@@ -418,9 +422,9 @@ void ReplyQueue::write_ready(Reply& reply) {
   if (loan) borrowed_ -= loan->length();
   if (is_left_out(reply)) return;
   if (reply.failed_) failed_command_ = reply.command;
-  output_.append(reply.stash_);
+  if (!reply.stash_.empty()) output_.append(reply.stash_);
   if (loan) lend(reply, std::move(loan));
-  output_.append(reply.text);
+  if (!reply.text.empty()) output_.append(reply.text);
   if (reply.ends_retrieval && !reply.failed_) output_.append(memcache::kEnd);
   observer_.on_output();
 }

@@ -1,7 +1,7 @@
 // One backend of a simulation: its partitions and its control, as actors.
 //
 //   Partition = backend/partition.cc's loop around a SlotPoller
-//   Control   = backend/control.cc's part in setting sessions up
+//   Control   = what backend/sessions does to set sessions up
 //
 // Whose handler executes the ops is the world's choice. Single-threaded.
 #pragma once

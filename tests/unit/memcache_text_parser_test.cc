@@ -397,6 +397,9 @@ const std::vector<std::string>& streams() {
       "gats -1 a\r\n",
       "gat x a\r\nversion\r\n",
       "get " + kKey250 + "\r\n",
+      "get " + kKey251 + "\r\nget a\r\n",
+      "get a\r\nget b c\r\nget d\nget e \r\nget\r\nget \r\nget  f\r\n",
+      "get a\rb\r\nget a\r \r\nget a\r\r\nget \r\r\n",
       "get a " + kKey251 + " b\r\nversion\r\n",
       "set a 1 2 3\r\nabc\r\n",
       "set a 1 2 0\r\n\r\nget a\r\n",
@@ -438,6 +441,23 @@ TEST_CASE("it does not matter where the bytes are cut") {
       for (const size_t piece : {size_t{1}, size_t{2}, size_t{3}}) {
         CHECK_MESSAGE(EventLog(limits).feed_by(piece, stream).events() == whole, stream << " by " << piece);
       }
+    }
+  }
+}
+
+TEST_CASE("a get as clients write it means the same as one whose further spaces need the general way") {
+  for (const std::string& key : {"a"s, "key:1"s, std::string(7, 'k'), std::string(8, 'k'), kKey250, kKey251, "a\0b"s,
+                                 "a\rb"s, "\x80\xff"s, "a\tb"s}) {
+    for (const std::string end : {"\r\n", "\n", "\r\r\n"}) {
+      const auto both = [&](std::string_view rest) {
+        const std::string words = key + std::string(rest) + end + "version\r\n";
+        CHECK_MESSAGE(parse("get " + words) == parse("get  " + words), words);
+      };
+      both("");
+      both(" b");
+      both(" b " + kKey250);
+      both(" b " + kKey251);
+      both("\r b");
     }
   }
 }

@@ -159,6 +159,26 @@ TEST_CASE("an idle session that is found dead on the way to sleep does not let t
   CHECK(f.events == "coL");
 }
 
+TEST_CASE("on one host an endpoint is polled while a result is awaited, and no more") {
+  Fixture f;
+  f.open();
+  connected->completes_reads = true;
+  CHECK_FALSE(f.session.fetch());
+  const int idle_polls = connected->polls;
+  CHECK_FALSE(f.session.fetch());
+  CHECK(connected->polls == idle_polls);
+  Listener listener;
+  REQUIRE(f.session.lanes().of(0).append(get_of("k"), &listener));
+  f.session.flush();
+  CHECK_FALSE(f.session.fetch());
+  CHECK(connected->polls > idle_polls);
+  const int polls = connected->polls;
+  put_response(connected->responses.data(), kLayout, 0, 1, std::vector{hit("v")});
+  CHECK(f.session.fetch());
+  CHECK(listener.values == std::vector<std::string>{"v"});
+  CHECK_MESSAGE(connected->polls == polls + 1, "nothing is awaited after it");
+}
+
 TEST_CASE("ops that were appended and not flushed are sent before the worker sleeps") {
   for (const bool local : {true, false}) {
     CAPTURE(local);

@@ -40,6 +40,16 @@ TEST_CASE("pushing is cheap while the load is below the limit, and a little abov
   CHECK(!partition.at(1));
 }
 
+TEST_CASE("the load is counted anew from when somebody is told of it") {
+  Worked partition;
+  partition.load.set_rules({.below_load = 30});
+  CHECK(partition.at(0));
+  partition.load.begin(partition.now_ns);
+  CHECK_FALSE(partition.load.is_cheap());
+  CHECK_FALSE(partition.at(90, 1, 10));
+  CHECK_FALSE(partition.at(90, 1, 40));
+}
+
 TEST_CASE("pushing is cheap with more sessions than the limit, whatever the load; by default never") {
   Worked partition;
   CHECK(!partition.at(0, 10'000));

@@ -1,8 +1,10 @@
 // A complete command line in the input, cut into words. The parsers of the text dialects share it; it owns nothing.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace egret::memcache {
@@ -47,8 +49,27 @@ constexpr uint64_t pack(std::string_view word) {
 constexpr bool ends_word(char c) {
   return c == ' ' || c == '\n';
 }
-const char* skip_spaces(const char* p, const char* end);
-const char* find_word_end(const char* p, const char* end);
+inline const char* skip_spaces(const char* p, const char* end) {
+  while (p < end && *p == ' ') ++p;
+  return p;
+}
+// Inline: each key of each get comes here.
+inline const char* find_word_end(const char* p, const char* end) {
+  // No byte above a space ends a word. The lowest bit that is set in `low` belongs to the first byte that is not above one.
+  static_assert(std::endian::native == std::endian::little);
+  constexpr uint64_t kEach = 0x0101010101010101;
+  for (; end - p >= 8; p += 8) {
+    uint64_t bytes = 0;
+    std::memcpy(&bytes, p, sizeof bytes);
+    const uint64_t low = (bytes - kEach * (' ' + 1)) & ~bytes & (kEach * 0x80);
+    if (low != 0) {
+      p += std::countr_zero(low) / 8;
+      break;
+    }
+  }
+  while (p < end && !ends_word(*p)) ++p;
+  return p;
+}
 
 // Fills in count and words from input and length.
 void cut_words(Line& line);

@@ -1,7 +1,7 @@
-// The way of a byte: next() -> step(), by state -> line(), which waits for a newline -> dispatch(), by command word ->
-// one function per command. A retrieval line leaves line() after its command word and continues key by key (exptime(),
-// keys(), tail()), so it may be longer than any buffer. A value above Limits::inline_value continues in value(). Every
-// other command is one event.
+// The way of a byte: next() -> usual_get(), which takes most gets; else any() -> step(), by state -> line(), which waits for
+// a newline -> dispatch(), by command word -> one function per command. A retrieval line leaves line() after its command
+// word and continues key by key (exptime(), keys()), so it may be longer than any buffer. A value above
+// Limits::inline_value continues in value(). Every other command is one event.
 #include "memcache/text/text_parser.h"
 
 #include <algorithm>
@@ -94,6 +94,11 @@ size_t TextParser::min_buffer(const Limits& limits) {
 }
 
 Step TextParser::next(std::string_view input, Command& out) noexcept {
+  const Step now = usual_get(input, out);
+  return now.event != Event::kNeedMore ? now : any(input, out);
+}
+
+Step TextParser::any(std::string_view input, Command& out) {
   size_t used = 0;
   for (;;) {
     const Step now = step(input.substr(used), out);
@@ -126,6 +131,31 @@ inline Step TextParser::step(std::string_view input, Command& out) {
       break;
   }
   return close(input.size(), out);
+}
+
+// --- What most of a client's bytes are
+
+// Of a line as clients write it, "get KEY KEY...\r\n": a key, or the end after a key. kNeedMore: it is something else, or not
+// there yet; the functions below decide. The first of several keys is theirs, too: none of the line may be too long.
+[[gnu::always_inline]] inline Step TextParser::usual_get(std::string_view input, Command& out) {
+  constexpr Step kUnusual{Event::kNeedMore, 0};
+  const bool is_first = state_ == State::kLine;
+  if (state_ == State::kKeys) {
+    if (seen_key_ && input.starts_with("\r\n")) return end_of_keys(2, out);
+    if (!input.starts_with(' ')) return kUnusual;
+  } else if (!is_first || needed_ != 0 || !input.starts_with("get ")) {
+    return kUnusual;
+  }
+  const char* const end = input.data() + input.size();
+  const char* const key = input.data() + (is_first ? 4 : 1);
+  const char* const stop = find_word_end(key, end);
+  if (stop == end) return kUnusual;
+  const bool ends_line = *stop == '\n';
+  if (ends_line ? stop[-1] != '\r' : is_first) return kUnusual;
+  const auto length = static_cast<size_t>(stop - key) - (ends_line ? 1 : 0);
+  if (length == 0 || length > kMaxKeyLength) return kUnusual;
+  if (is_first) begin_keys(CommandKind::kGet, out);
+  return key_of(std::string_view(key, length), static_cast<size_t>(key - input.data()) + length, out);
 }
 
 // --- Lines
@@ -169,10 +199,7 @@ Step TextParser::unfinished_line(std::string_view input, Command& out) {
     state_ = State::kSkip;
     return failed;
   }
-  kind_ = kind;
-  seen_key_ = false;
-  done(Event::kNeedMore, 0);
-  state_ = has_exptime(kind) ? State::kExptime : State::kKeys;
+  begin_keys(kind, out);
   return {Event::kNeedMore, static_cast<size_t>(word_end - input.data())};
 }
 
@@ -241,10 +268,7 @@ Step TextParser::retrieval(const Line& line, CommandKind kind, size_t word_end, 
   if (line.length > kMaxKeyLength && has_long_key(begin + word_end, begin + line.length, kind)) {
     return fail(kBadFormat, false, line.total, out);
   }
-  kind_ = kind;
-  seen_key_ = false;
-  done(Event::kNeedMore, 0);
-  state_ = has_exptime(kind) ? State::kExptime : State::kKeys;
+  begin_keys(kind, out);
   const std::string_view rest = line.input.substr(word_end);
   const Step first = state_ == State::kKeys ? keys(rest, out) : exptime(rest, out);
   return {first.event, first.consumed + word_end};
@@ -408,16 +432,27 @@ Step TextParser::keys(std::string_view input, Command& out) {
     return failed;
   }
   if (next.ended_by == 'x') return {Event::kNeedMore, next.start};
-  if (!next.word.empty()) {
-    seen_key_ = true;
-    out.kind = kind_;
-    out.dialect = Dialect::kClassic;
-    out.noreply = false;
-    out.key = next.word;
-    out.exptime = exptime_;
-    return {Event::kKey, next.end};
-  }
+  if (!next.word.empty()) return key_of(next.word, next.end, out);
   return end_of_keys(next.stop + 1, out);
+}
+
+// The line's command word has been read, and is a retrieval's.
+inline void TextParser::begin_keys(CommandKind kind, Command& out) {
+  out.quiet = false;
+  kind_ = kind;
+  seen_key_ = false;
+  done(Event::kNeedMore, 0);
+  state_ = has_exptime(kind) ? State::kExptime : State::kKeys;
+}
+
+inline Step TextParser::key_of(std::string_view key, size_t consumed, Command& out) {
+  seen_key_ = true;
+  out.kind = kind_;
+  out.dialect = Dialect::kClassic;
+  out.noreply = false;
+  out.key = key;
+  out.exptime = exptime_;
+  return {Event::kKey, consumed};
 }
 
 Step TextParser::end_of_keys(size_t consumed, Command& out) {

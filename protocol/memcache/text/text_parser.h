@@ -42,6 +42,9 @@ class TextParser {
     kClosed,   // after the connection's last event
   };
 
+  Step usual_get(std::string_view input, Command& out);
+  [[gnu::noinline]] Step any(std::string_view input,
+                             Command& out);  // its calls need registers that a usual get does not
   // One function per state. kNeedMore with something consumed means that next() continues at once with the rest.
   Step step(std::string_view input, Command& out);
   Step line(std::string_view input, Command& out);
@@ -67,6 +70,10 @@ class TextParser {
   Step meta(const Line& line, Command& out);
   Step other(const Line& line, Command& out);
   Step admin(const Line& line, Command& out);
+
+  // Of a retrieval.
+  void begin_keys(CommandKind kind, Command& out);
+  Step key_of(std::string_view key, size_t consumed, Command& out);
 
   // Ends of a command: the line and further bytes are consumed.
   Step done(Event event, size_t consumed);

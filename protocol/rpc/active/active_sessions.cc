@@ -68,6 +68,10 @@ bool ActiveSessions::has_appended() const {
   });
 }
 
+bool ActiveSessions::awaits() const {
+  return std::ranges::any_of(active_, [](ClientSession* each) { return each->is_open() && each->lanes().awaits(); });
+}
+
 bool ActiveSessions::holds_much() const {
   return std::ranges::any_of(active_,
                              [](ClientSession* each) { return each->is_open() && each->lanes().holds_much(); });

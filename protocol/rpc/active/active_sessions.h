@@ -46,6 +46,8 @@ class ActiveSessions {
 
   // Ops were appended, or may have been, since the sessions were flushed.
   bool has_appended() const;
+  // A result has not come yet.
+  bool awaits() const;
   // Answers that hold many slots should be sent before further results are taken.
   bool holds_much() const;
   bool needs_tick() const;

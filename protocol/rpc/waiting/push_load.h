@@ -22,6 +22,12 @@ class PushLoad {
   static constexpr uint32_t kHysteresis = 15;  // percent beyond `below_load` until pushing is dear again
 
   void set_rules(const PushRules& rules) { rules_ = rules; }
+  // From now on somebody is told; before, not all work was counted.
+  void begin(uint64_t now_ns) {
+    window_began_ns_ = now_ns;
+    busy_ns_ = 0;
+    is_idle_ = are_many_ = false;
+  }
   // A round worked on requests. `sessions`: over a network, now.
   void worked(uint64_t began_ns, uint64_t ended_ns, size_t sessions) {
     busy_ns_ += ended_ns - began_ns;
