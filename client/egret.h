@@ -138,8 +138,9 @@ typedef struct egret_result {
   const void* value;
   size_t value_length;
   uint64_t cas;
-  uint64_t
-      number; /* arithmetic: the new number; with WANT_META: set: the value's length now, delete: the length it had */
+  /* Arithmetic: the new number. Get with NO_VALUE: the value's length. With WANT_META: set: the value's length now; delete:
+   * the length it had. */
+  uint64_t number;
   uint64_t tag;
   int64_t ttl; /* seconds; -1: for ever */
   void* view;

@@ -68,7 +68,8 @@ egret_result fields_of(const Call& call, const Result& result) {
   out.last_access = result.last_access;
   out.marks = result.marks;
   out.cas = result.cas;
-  out.number = result.number;
+  const bool leaves_value_out = result.code == ResultCode::kHit && result.value.empty();
+  out.number = leaves_value_out ? result.total_length : result.number;
   out.ttl = result.ttl;
   return out;
 }

@@ -183,6 +183,20 @@ TEST_CASE("over TCP the same: values of any length, ops in order, a backend that
   }
 }
 
+TEST_CASE("a get that leaves the value out says how long it is") {
+  Served served;
+  egret_client* const c = served.client.get();
+  for (const size_t length : {0u, 5u, 300'000u}) {
+    CHECK(set(c, "k", std::string(length, 'x')) == EGRET_STORED);
+    egret_op op = op_of(EGRET_GET, "k");
+    op.flags = EGRET_F_NO_VALUE;
+    const egret_result result = execute(c, op);
+    CHECK(result.code == EGRET_HIT);
+    CHECK(result.value_length == 0);
+    CHECK(result.number == length);
+  }
+}
+
 TEST_CASE("a large value beyond large_value_memory fails alone") {
   Served served(Options{{"large_value_memory", "1MiB"}}, {"item_size_max=4MiB"});
   egret_client* const c = served.client.get();

@@ -301,6 +301,7 @@ class Connection {
       case Event::kValueBegin:
         collected_.clear();
         key_ = command_.key;
+        echo_ = command_.echo;
         break;
       case Event::kValuePart:
         if (collected_.size() < kMostCollected) collected_.append(command_.value);
@@ -324,6 +325,7 @@ class Connection {
       return;
     }
     command_.key = key_;
+    command_.echo = echo_;
     if (command_.value_length > kMostCollected) {
       collected_.clear();
       too_large_ = command_.value_length;
@@ -447,14 +449,15 @@ class Connection {
     result.marks = from.marks;
     result.last_access = from.last_access;
     result.ttl = from.ttl;
-    result.total_length = static_cast<uint32_t>(from.value_length);
+    const bool is_hit = from.code == EGRET_HIT;
+    result.total_length = static_cast<uint32_t>(is_hit && from.value_length == 0 ? from.number : from.value_length);
     const memcache::Question& question = request.question;
     const bool is_retrieval = memcache::is_retrieval(question.kind) && question.is_classic();
     if (const std::string_view line = memcache::retrieval_error(result); is_retrieval && !line.empty()) {
       to = line;
       return false;
     }
-    const bool has_value = memcache::has_value(question, result);
+    const bool has_value = is_hit && memcache::has_value(question, result);
     const size_t room = has_value ? memcache::max_head(question, request.key.size())
                                   : memcache::max_answer(question, request.key.size());
     std::string bytes(room, '\0');
@@ -473,8 +476,9 @@ class Connection {
   Ways& ways_;
   memcache::ClientParser parser_{memcache::Limits{}};
   Command command_;
-  std::string input_, output_, collected_, key_;
-  size_t too_large_ = 0;  // length of a value that was not collected
+  std::string input_, output_, collected_;
+  std::string key_, echo_;  // of the command whose value is collected
+  size_t too_large_ = 0;    // length of a value that was not collected
   std::deque<Request> requests_;
   std::vector<Place> places_;
   bool is_over_ = false;
