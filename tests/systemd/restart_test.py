@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """restart_test.py BUILD: what clients see of a stop of egret-proxy, and of a restart: with a service manager that keeps descriptors
 (this file is one) they do not notice it; without one, all that was sent is answered, and then they see the end."""
-import os, pathlib, signal, socket, struct, subprocess, sys, tempfile, threading, time, unittest
+import os, pathlib, re, signal, socket, struct, subprocess, sys, tempfile, threading, time, unittest
 
 from daemons import WAIT_SECONDS, Supervised
 
 BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESTARTS = 8
 
 
@@ -351,6 +352,14 @@ class WithStore(Restart):
         self.assertEqual(failures, [], manager.said()[-3000:])
 
 
+def places_of(unit):
+    """How many descriptors systemd keeps for a unit, of which the unit's daemon is told."""
+    text = (ROOT / "systemd" / unit).read_text()
+    [most], [told] = re.findall(r"^FileDescriptorStoreMax=(\d+)$", text, re.M), re.findall(r"^Environment=FDSTORE=(\d+)$", text, re.M)
+    assert most == told, f"{unit} keeps {most} and tells of {told}"
+    return int(most)
+
+
 class OneProcess(unittest.TestCase):
     """egret-memcached, whose items are in files: clients and items go on."""
 
@@ -359,7 +368,7 @@ class OneProcess(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         items = tempfile.TemporaryDirectory(prefix="egret-restart-", dir="/dev/shm")
         self.addCleanup(items.cleanup)
-        manager = Manager(folder.name, [], 100)
+        manager = Manager(folder.name, [], places_of("egret-memcached.service"))
         self.addCleanup(manager.close)
         host, port = manager.address
         as_root = ["-u", "root"] if os.geteuid() == 0 else []
