@@ -148,8 +148,13 @@ void check_at_one_address(const Config& config, const pool::Member& backend, boo
                       "between (its host: egret-backend --doctor)");
 }
 
+bool is_of_this_process(const pool::Member& member) {
+  return transport::transport_of(member.address) == "local";
+}
+
 // Of two transports one is enough.
 void check_backend(const Config& config, const pool::Member& backend, bool is_gutter, Findings& findings) {
+  if (is_of_this_process(backend)) return;  // which examines it itself
   std::vector<Findings> found;
   for (const std::string& address : transport::alternatives_of(backend.address)) {
     pool::Member at = backend;
@@ -261,7 +266,7 @@ void check_slots(const Config& config, Findings& findings) {
 // --- who has sessions
 
 bool is_of_other_host(const pool::Member& member) {
-  return transport::transport_of(member.address) != "shm";
+  return transport::transport_of(member.address) != "shm" && !is_of_this_process(member);
 }
 
 // Workers that have a session with each backend that is reached by a network.

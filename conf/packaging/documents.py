@@ -210,4 +210,7 @@ for tool, others in (("egret-memcached", ".BR egret\\-proxy (8), egret\\-backend
     write_compressed(f"{tool}.1", plain_page(tool, others))
     (OUT / f"{tool}.bash").write_text(completion(tool, False))
 write_compressed("egret.3", library_page())
+(OUT / "man3").mkdir(exist_ok=True)
+for function in re.findall(r"^EGRET_API [^;#]*?\b(egret_\w+)\(", (ROOT / "client/egret.h").read_text(), re.M):
+    write_compressed(f"man3/{function}.3", ".so man3/egret.3\n")
 write_compressed("changelog", debian_changelog())

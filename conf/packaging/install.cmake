@@ -83,5 +83,6 @@ string(REGEX REPLACE "/$" "" EGRET_UP_TO_PREFIX "${EGRET_UP_TO_PREFIX}")
 configure_file(conf/packaging/egret.pc.in ${CMAKE_BINARY_DIR}/egret.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/egret.pc DESTINATION ${libraries}/pkgconfig COMPONENT dev)
 install(FILES ${documents}/egret.3.gz DESTINATION share/man/man3 COMPONENT dev)
+install(DIRECTORY ${documents}/man3/ DESTINATION share/man/man3 COMPONENT dev)  # a page for each function, which names that one
 egret_install_package_documents(library libegret0)
 egret_install_package_documents(dev libegret-dev)

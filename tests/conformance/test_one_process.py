@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import struct
+import subprocess
 import threading
 import time
 import urllib.request
@@ -14,8 +15,8 @@ from random import Random
 import pytest
 
 import changing_values
-from servers import SUT, Daemon, Egret, ask, connect, free_port, scratch_directory, stats_of, wait_for
-from test_front_door import Front
+from servers import SUT, Daemon, Egret, ask, connect, egret_binary, free_port, scratch_directory, stats_of, wait_for
+from test_front_door import AS_ROOT, Front
 
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="egret-memcached's own")
 
@@ -399,3 +400,17 @@ def test_clients_that_pause_within_long_values_hold_up_nobody(one):
         got = ask(server.address, b"get paused%d\r\n" % number, b"END\r\n")
         assert (outcome == b"STORED\r\n") == (got.count(b"v") >= len(value)), number
     server.check_alive()
+
+
+def test_its_doctor_examines_both_halves_and_starts_nothing(directory):
+    def examined(*flags):
+        words = [egret_binary("egret-memcached"), *AS_ROOT, "-p", str(free_port()), *flags, "--doctor"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout.splitlines(), done.stderr
+    status, lines, errors = examined("-l", "127.0.0.1", "-o", f"egret_listen=shm:{directory}/slots")
+    assert (status, errors) == (0, ""), lines
+    subjects = {line[5:].split(":")[0] for line in lines}
+    assert {"sessions", "huge pages", "listen shm", "listen tcp", "open files"} <= subjects, lines
+    assert not [line for line in lines if line.startswith("FAIL")]
+    status, lines, _ = examined("-l", "192.0.2.1")  # no address of this host
+    assert status == 1 and [line for line in lines if line.startswith("FAIL listen tcp:192.0.2.1:")], lines

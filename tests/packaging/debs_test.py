@@ -122,6 +122,7 @@ def case_library():
     install()
     os.mkdir("/program")
     flags = must("pkg-config", "--cflags", "--libs", "egret").split()
+    assert "egret_mget" in must("man", "egret_mget"), "each function has a man page"
     must("cc", "-o", "/program/first", "/usr/share/doc/libegret-dev/examples/first.c", *flags)
     pathlib.Path("/program/CMakeLists.txt").write_text(CMAKE_LISTS)
     must("cmake", "-S", "/program", "-B", "/program/build")

@@ -134,7 +134,7 @@ constexpr Flag kTable[] = {
     // --- the process
     {.letter = 'd',
      .name = "daemon",
-     .becomes = "the launcher: returns once clients are served",
+     .becomes = "returns once clients are served",
      .help = "run as a daemon",
      .apply = [](Request& request, const std::string&) -> MaybeRefusal {
        request.daemon = true;
@@ -144,7 +144,7 @@ constexpr Flag kTable[] = {
      .name = "pidfile",
      .value = Value::kText,
      .value_name = "file",
-     .becomes = "the launcher: written once clients are served, removed at the end",
+     .becomes = "written once clients are served, removed at the end",
      .help = "save PID in <file>",
      .apply = [](Request& request, const std::string& value) -> MaybeRefusal {
        request.pid_file = absolute(value);
@@ -154,7 +154,7 @@ constexpr Flag kTable[] = {
      .name = "user",
      .value = Value::kOptionalText,
      .value_name = "user",
-     .becomes = "the launcher: all of it runs as that user",
+     .becomes = "all of it runs as that user",
      .help = "assume identity of <username> (only when run as root)",
      .apply = [](Request& request, const std::string& value) -> MaybeRefusal {
        request.user = value;
@@ -162,7 +162,7 @@ constexpr Flag kTable[] = {
      }},
     {.letter = 'r',
      .name = "enable-coredumps",
-     .becomes = "the launcher: the limit of core files",
+     .becomes = "the limit of core files",
      .help = "maximize core file limit",
      .apply = [](Request& request, const std::string&) -> MaybeRefusal {
        request.core_dumps = true;
@@ -177,22 +177,29 @@ constexpr Flag kTable[] = {
        return {};
      }},
     {.name = "two-processes",
-     .becomes = "the launcher: an egret-backend and an egret-proxy as processes of their own; not memcached's",
+     .becomes = "an egret-backend and an egret-proxy as processes of their own; not memcached's",
      .help = "run store and parser as two processes, each with memory of its own (default: one process)",
      .apply = [](Request& request, const std::string&) -> MaybeRefusal {
        request.two_processes = true;
        return {};
      }},
+    {.name = "doctor",
+     .becomes = "what `--doctor` of egret-backend and egret-proxy check, for one process; not memcached's",
+     .help = "check this host against these flags, say what to do about what is wrong, and exit",
+     .apply = [](Request& request, const std::string&) -> MaybeRefusal {
+       request.doctor = true;
+       return {};
+     }},
     {.letter = 'h',
      .name = "help",
-     .becomes = "the launcher",
+     .becomes = "printed",
      .help = "print this help and exit",
      .apply = [](Request& request, const std::string&) -> MaybeRefusal {
        request.action = Action::kHelp;
        return {};
      }},
     {.name = "help-markdown",
-     .becomes = "the launcher: prints this table",
+     .becomes = "prints this table",
      .help = "print the table of docs/reference/egret-memcached.md and exit",
      .is_hidden = true,
      .apply = [](Request& request, const std::string&) -> MaybeRefusal {
@@ -201,7 +208,7 @@ constexpr Flag kTable[] = {
      }},
     {.letter = 'i',
      .name = "license",
-     .becomes = "the launcher",
+     .becomes = "printed",
      .help = "print license and exit",
      .apply = [](Request& request, const std::string&) -> MaybeRefusal {
        request.action = Action::kLicense;
@@ -209,7 +216,7 @@ constexpr Flag kTable[] = {
      }},
     {.letter = 'V',
      .name = "version",
-     .becomes = "the launcher: memcached's version, whose behaviour this is, then Egret's",
+     .becomes = "memcached's version, whose behaviour this is, then Egret's",
      .help = "print version and exit",
      .apply = [](Request& request, const std::string&) -> MaybeRefusal {
        request.action = Action::kVersion;

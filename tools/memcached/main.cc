@@ -13,6 +13,7 @@
 
 #include <unistd.h>
 
+#include "base/service/doctor.h"
 #include "base/service/notify.h"
 #include "base/service/program.h"
 #include "base/text.h"
@@ -115,15 +116,27 @@ int launch(const Request& request, const Plan& plan, Program backend, Program pr
   return readiness.ended(launcher.run());
 }
 
+oneprocess::Settings settings_of(const Request& request, const Plan& plan) {
+  return {.name = "egret-memcached",
+          .backend_arguments = assignments(plan.backend),
+          .proxy_arguments = assignments(plan.proxy),
+          .listen = request.listen,
+          .on_ready = {}};
+}
+
+int examine(const Request& request, const Plan& plan) {
+  const auto findings = oneprocess::examine(settings_of(request, plan));
+  if (findings) return base::print_findings(findings.value());
+  base::fail_start("egret-memcached", findings.message());
+  return kFailure;
+}
+
 int serve_in_this_process(const Request& request, const Plan& plan) {
   Readiness readiness(request, plan);
   if (const auto status = readiness.go_to_background()) return *status;
-  const oneprocess::Outcome outcome =
-      oneprocess::serve({.name = "egret-memcached",
-                         .backend_arguments = assignments(plan.backend),
-                         .proxy_arguments = assignments(plan.proxy),
-                         .listen = request.listen,
-                         .on_ready = [&](const std::string& notice) { readiness.on_ready(addresses_of(notice)); }});
+  oneprocess::Settings settings = settings_of(request, plan);
+  settings.on_ready = [&](const std::string& notice) { readiness.on_ready(addresses_of(notice)); };
+  const oneprocess::Outcome outcome = oneprocess::serve(settings);
   if (outcome.status) return readiness.ended(0);
   base::fail_start("egret-memcached", outcome.status.message());
   if (!outcome.cannot_listen) return readiness.ended(kFailure);
@@ -154,6 +167,7 @@ int run(int argc, char** argv) {
   }
   if (auto refusal = leave_root(request.user); refusal) return refuse(*refusal);
   say_notes(plan);
+  if (request.doctor) return examine(request, plan);
   if (!request.two_processes) return serve_in_this_process(request, plan);
   return launch(request, plan, std::move(*backend), std::move(*proxy));
 }

@@ -50,6 +50,7 @@ struct Request {
 
   // For the launcher itself.
   bool two_processes = false;
+  bool doctor = false;
   int verbosity = 0;
   bool daemon = false;
   bool core_dumps = false;

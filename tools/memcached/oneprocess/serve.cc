@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "backend/config.h"
+#include "backend/doctor.h"
 #include "backend/open_stores.h"
 #include "backend/option_table.h"
 #include "backend/process/process.h"
@@ -22,6 +23,7 @@
 #include "base/service/inherited.h"
 #include "oneprocess/driven_partitions.h"
 #include "proxy/config.h"
+#include "proxy/doctor.h"
 #include "proxy/option_table.h"
 #include "proxy/process/process.h"
 #include "store/config.h"
@@ -86,10 +88,27 @@ Expected<Half<backend::Config>> load_backend(std::vector<std::string> arguments,
   return load(backend::option_table(), std::move(arguments), resolve_backend);
 }
 
+struct Halves {
+  Half<backend::Config> store;
+  Half<proxy::Config> front;
+};
+
 std::string listen_addresses(const Settings& settings) {
   std::string joined = kStore;
   for (const std::string& address : settings.listen) joined.append(",").append(address);
   return joined;
+}
+
+Expected<Halves> load_halves(const Settings& settings) {
+  std::vector<std::string> arguments = settings.proxy_arguments;
+  arguments.push_back(std::string("backends=") + kStore);
+  auto front = load(proxy::option_table(), std::move(arguments), proxy::resolve_config);
+  if (!front) return front.status();
+  arguments = settings.backend_arguments;
+  arguments.push_back("listen=" + listen_addresses(settings));
+  auto store = load_backend(std::move(arguments), front.value().config.workers);
+  if (!store) return store.status();
+  return Halves{.store = std::move(store.value()), .front = std::move(front.value())};
 }
 
 // SIGUSR1 stops memcached, too.
@@ -173,6 +192,17 @@ class Both {
 
 }  // namespace
 
+Expected<base::Findings> examine(const Settings& settings) {
+  auto halves = load_halves(settings);
+  if (!halves) return halves.status();
+  auto& [store, front] = halves.value();
+  std::erase(store.config.listen, kStore);  // of this process
+  base::Findings findings = backend::examine(store.config);
+  const base::Findings of_front = proxy::examine(front.config);
+  for (const base::Finding& finding : of_front.all()) findings.add(finding);
+  return findings;
+}
+
 Outcome serve(const Settings& settings) {
   const auto failed = [](Status why, bool cannot_listen = false) {
     return Outcome{.status = std::move(why), .cannot_listen = cannot_listen};
@@ -181,21 +211,16 @@ Outcome serve(const Settings& settings) {
   if (!found) return failed(found.status(), true);
   auto inherited = proxy::sort_inherited(std::move(found.value()));
   if (!inherited) return failed(inherited.status(), true);
-  std::vector<std::string> arguments = settings.proxy_arguments;
-  arguments.push_back(std::string("backends=") + kStore);
-  auto front = load(proxy::option_table(), std::move(arguments), proxy::resolve_config);
-  if (!front) return failed(front.status());
-  arguments = settings.backend_arguments;
-  arguments.push_back("listen=" + listen_addresses(settings));
-  auto store = load_backend(std::move(arguments), front.value().config.workers);
-  if (!store) return failed(store.status());
-  const proxy::Config& config = front.value().config;
+  auto halves = load_halves(settings);
+  if (!halves) return failed(halves.status());
+  auto& [store, front] = halves.value();
+  const proxy::Config& config = front.config;
   base::setup_logging(settings.name, base::log_level_of(config.log_level), base::log_format_of(config.log_format));
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);  // until the proxy's control thread waits for it
   stop_on(SIGUSR1);
   try {
-    Both both(settings, store.value(), std::move(front.value()));
+    Both both(settings, store, std::move(front));
     return both.serve(std::move(inherited.value()));
   } catch (const std::system_error& problem) {
     return failed(Status::error(std::string("cannot start: ") + problem.what()));

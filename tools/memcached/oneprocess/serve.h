@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/service/doctor.h"
 #include "base/status.h"
 
 namespace egret::oneprocess {
@@ -29,6 +30,9 @@ struct Outcome {
   base::Status status = base::Status::ok();  // an error: it could not begin, or not go on
   bool cannot_listen = false;                // for clients
 };
+
+// Checks that this host has what both halves need: for --doctor. An error: the settings themselves are wrong.
+base::Expected<base::Findings> examine(const Settings& settings);
 
 // Serves until SIGTERM, SIGINT or SIGUSR1. SIGHUP reads what the proxy's options name again.
 Outcome serve(const Settings& settings);
