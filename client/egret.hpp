@@ -53,6 +53,9 @@ class Result {
   uint32_t client_flags() const noexcept { return raw_.client_flags; }
   uint64_t cas() const noexcept { return raw_.cas; }
   uint64_t number() const noexcept { return raw_.number; }
+  uint8_t marks() const noexcept { return raw_.marks; }  // EGRET_MARK_
+  uint32_t last_access() const noexcept { return raw_.last_access; }
+  int64_t ttl() const noexcept { return raw_.ttl; }
   uint64_t tag() const noexcept { return raw_.tag; }
   const egret_result& raw() const noexcept { return raw_; }
   egret_result* out() noexcept { return &raw_; }  // to be written by a call of egret.h; holds nothing before
@@ -103,6 +106,15 @@ class Pool {
     raw_.reset(open(given.get()));
   }
 
+  // As egret_options_load() reads it.
+  static Pool from_file(const char* file) {
+    const std::unique_ptr<egret_options, decltype(&egret_options_free)> given(egret_options_new(), egret_options_free);
+    if (given == nullptr) throw std::bad_alloc();
+    const int code = egret_options_load(given.get(), file);
+    if (code != EGRET_OK) throw Error(code, egret_options_error(given.get()));
+    return Pool(open(given.get()));
+  }
+
   int server_of(std::string_view key) const noexcept { return egret_pool_server_of(raw_.get(), key.data(), key.size()); }
   egret_pool* raw() const noexcept { return raw_.get(); }
 
@@ -110,6 +122,7 @@ class Pool {
   struct Closer {
     void operator()(egret_pool* pool) const noexcept { egret_pool_close(pool); }
   };
+  explicit Pool(egret_pool* made) noexcept : raw_(made) {}
   static egret_pool* open(egret_options* options) {
     egret_pool* made = nullptr;
     const int code = egret_pool_open(options, &made);
@@ -128,12 +141,26 @@ class Client {
     raw_.reset(made);
   }
 
+  // The calling thread's own, which ends with the thread, not with this object; nor is it to be used after a fork.
+  static Client mine(const Pool& pool) {
+    egret_client* const own = egret_client_mine(pool.raw());
+    if (own == nullptr) throw std::bad_alloc();
+    return Client(own);
+  }
+
   int connect(int64_t timeout_ns) noexcept { return egret_client_connect(raw(), timeout_ns); }
+
+  // It is the calling thread's from now on.
+  int adopt() noexcept { return egret_client_adopt(raw()); }
 
   Result get(std::string_view key) noexcept {
     Result result;
     result.out()->code = egret_get(raw(), key.data(), key.size(), result.out());
     return result;
+  }
+  // Copies what fits; `length` is the value's.
+  int get_into(std::string_view key, std::span<char> to, size_t& length) noexcept {
+    return egret_get_into(raw(), key.data(), key.size(), to.data(), to.size(), &length);
   }
   Result get_and_touch(std::string_view key, int64_t exptime) noexcept {
     Result result;
@@ -195,17 +222,66 @@ class Client {
   int wait(std::span<Result> results, size_t at_least, int64_t timeout_ns) noexcept {
     return results.empty() ? 0 : egret_wait(raw(), results.front().out(), results.size(), at_least, timeout_ns);
   }
+  // How many results of submitted ops with this tag are dropped.
+  int forget(uint64_t tag) noexcept { return egret_forget(raw(), tag); }
   size_t pending() const noexcept { return egret_pending(raw()); }
 
+  // --- event loops; see egret.h
+  int fd() noexcept { return egret_fd(raw()); }
+  int arm() noexcept { return egret_arm(raw()); }
+  int progress() noexcept { return egret_progress(raw()); }
+  // From now on `call(Result)` gets the results of submitted ops, within progress() and wait(). It outlives the client, or
+  // no_calls(); what it throws ends the program.
+  template <typename Call>
+  int on_result(Call& call) noexcept {
+    const auto hand_over = [](void* user, egret_result* from) noexcept {
+      Result result;
+      *result.out() = *from;
+      from->view = nullptr;  // released by `result`
+      (*static_cast<Call*>(user))(std::move(result));
+    };
+    return egret_on_result(raw(), hand_over, const_cast<void*>(static_cast<const void*>(&call)));
+  }
+  // Back to reap().
+  int no_calls() noexcept { return egret_on_result(raw(), nullptr, nullptr); }
+
+  // Names and values.
+  std::vector<std::pair<std::string_view, uint64_t>> counters() const {
+    const int count = egret_counters(raw(), nullptr, nullptr, 0);
+    if (count < 0) throw Error(count, egret_text(count));
+    std::vector<const char*> names(static_cast<size_t>(count));
+    std::vector<uint64_t> values(names.size());
+    egret_counters(raw(), names.data(), values.data(), names.size());
+    std::vector<std::pair<std::string_view, uint64_t>> all;
+    for (size_t i = 0; i < names.size(); ++i) all.emplace_back(names[i], values[i]);
+    return all;
+  }
   const char* why() const noexcept { return egret_why(raw()); }
   egret_client* raw() const noexcept { return raw_.get(); }
 
  private:
   struct Freer {
-    void operator()(egret_client* client) const noexcept { egret_client_free(client); }
+    Freer() noexcept : is_threads(false) {}
+    explicit Freer(bool of_thread) noexcept : is_threads(of_thread) {}
+    bool is_threads;  // whose end frees it
+    void operator()(egret_client* client) const noexcept {
+      if (!is_threads) egret_client_free(client);
+    }
   };
+  explicit Client(egret_client* own) noexcept : raw_(own, Freer{true}) {}
   std::unique_ptr<egret_client, Freer> raw_;
 };
+
+// Lines of this process's log go to call(int level, std::string_view line), which outlives that; see egret_log().
+template <typename Call>
+void log_to(Call& call) noexcept {
+  egret_log([](void* user, int level,
+               const char* line) noexcept { (*static_cast<Call*>(user))(level, std::string_view(line)); },
+            const_cast<void*>(static_cast<const void*>(&call)));
+}
+inline void log_to(std::nullptr_t) noexcept {
+  egret_log(nullptr, nullptr);
+}
 
 }  // namespace egret
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "backend_process.h"
@@ -77,4 +78,60 @@ TEST_CASE("a call that is refused as a whole says so in each result") {
   wrong.size = 1;
   const std::vector<egret_op> ops{wrong, egret::get_op("k")};
   for (const egret::Result& result : served.client.execute(ops)) CHECK(result.code() == EGRET_E_ARGUMENT);
+}
+
+TEST_CASE("an event loop: a descriptor, calls that own their results, tags that are forgotten") {
+  Served served;
+  egret::Client& client = served.client;
+  CHECK(client.set("k", "hello") == EGRET_STORED);
+  std::vector<egret::Result> kept;
+  const auto keep = [&](egret::Result result) { kept.push_back(std::move(result)); };
+  REQUIRE(client.on_result(keep) == EGRET_OK);
+  const std::vector<egret_op> ops{egret::get_op("k", 1), egret::get_op("k", 2), egret::get_op("none", 3)};
+  CHECK(client.submit(ops) == 3);
+  CHECK(client.forget(2) == 1);
+  while (client.pending() > 0) {
+    client.progress();
+    if (client.arm() != 0) continue;
+    pollfd awaited{client.fd(), POLLIN, 0};
+    REQUIRE(::poll(&awaited, 1, 20'000) == 1);
+  }
+  REQUIRE(kept.size() == 2);
+  for (const egret::Result& result : kept) CHECK(result.value() == (result.tag() == 1 ? "hello" : ""));
+  CHECK(client.no_calls() == EGRET_OK);
+  CHECK(client.submit(std::span(ops).first(1)) == 1);
+  egret::Result reaped[1];
+  CHECK(client.wait(reaped, 1, -1) == 1);
+  CHECK(reaped[0].value() == "hello");
+}
+
+TEST_CASE("a thread's own client, values into memory of the caller, counters, a file of options, the log") {
+  Served served;
+  int lines = 0;
+  const auto count = [&](int, std::string_view line) { lines += line.empty() ? 0 : 1; };
+  egret::log_to(count);
+  {
+    egret::Client own = egret::Client::mine(served.pool);
+    egret::Client again = egret::Client::mine(served.pool);
+    CHECK(own.raw() == again.raw());
+    CHECK(own.adopt() == EGRET_OK);
+    CHECK(own.set("k", "hello") == EGRET_STORED);
+    char to[3];
+    size_t length = 0;
+    CHECK(again.get_into("k", to, length) == EGRET_HIT);
+    CHECK(length == 5);
+    CHECK(std::string_view(to, 3) == "hel");
+  }
+  CHECK(egret::Client::mine(served.pool).get("k").value() == "hello");  // no object has freed it
+  CHECK_FALSE(served.client.counters().empty());
+  CHECK(lines > 0);
+  egret::log_to(nullptr);
+  char name[] = "/tmp/egret-cxx-XXXXXX";
+  const int fd = ::mkstemp(name);
+  const std::string text = "backends: [\"" + served.backend.address() + "\"]\n";
+  REQUIRE(::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  ::close(fd);
+  CHECK(egret::Pool::from_file(name).server_of("k") == 0);
+  ::unlink(name);
+  CHECK_THROWS_AS(egret::Pool::from_file(name), egret::Error);
 }
