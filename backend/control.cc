@@ -250,8 +250,7 @@ void Control::inquire(uint32_t partition, PartitionReport& report) {
 }
 
 ControlFigures Control::figures() const {
-  ControlFigures figures;
-  sessions_.count(figures);
+  ControlFigures figures = sessions_.figures();
   figures.max_sessions = config_.quota.sessions.value;
   const uint64_t memory = config_.quota.memory.value;
   figures.memory_limit = memory == access::kUnlimited ? 0 : memory;

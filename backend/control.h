@@ -1,5 +1,5 @@
-// The control thread: accepts connections, which become sessions (sessions/sessions.h), and brings messages of the
-// partitions to whom they concern.
+// The control thread: accepts connections, which become sessions (sessions/sessions.h), and hands on the partitions'
+// messages.
 //
 // It runs a libevent loop on the thread that calls run(). SIGTERM and SIGINT end the loop; SIGHUP reloads the
 // configuration and sends the partitions what concerns them. The loop also pings the systemd watchdog as long as every

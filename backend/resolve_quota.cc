@@ -21,7 +21,7 @@ constexpr uint64_t kOtherMemory = 64 * kMiB;  // of the process, beside stores a
 constexpr uint64_t kOtherDescriptors = 256;   // not of partitions, sessions or rings of lanes
 constexpr uint64_t kDescriptorsOfPartition = 4;
 constexpr uint64_t kOtherMappings = 2048;
-// An idle session of a proxy over a network, as its options idle_window and idle_slot_size have it.
+// What an idle proxy's session over a network has by default: the proxy's options idle_window and idle_slot_size.
 constexpr uint32_t kIdleWindow = 2;
 constexpr uint32_t kIdleSlot = 1536;
 

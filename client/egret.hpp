@@ -97,8 +97,7 @@ class Pool {
   Pool() : raw_(open(nullptr)) {}
   // {{"backends", "shm:/run/egret/backend.sock"}, {"op_timeout", "100ms"}}
   Pool(std::initializer_list<std::pair<const char*, const char*>> options) {
-    const std::unique_ptr<egret_options, decltype(&egret_options_free)> given(egret_options_new(), egret_options_free);
-    if (given == nullptr) throw std::bad_alloc();
+    const Options given = no_options();
     for (const auto& [name, value] : options) {
       const int code = egret_options_set(given.get(), name, value);
       if (code != EGRET_OK) throw Error(code, egret_options_error(given.get()));
@@ -108,8 +107,7 @@ class Pool {
 
   // As egret_options_load() reads it.
   static Pool from_file(const char* file) {
-    const std::unique_ptr<egret_options, decltype(&egret_options_free)> given(egret_options_new(), egret_options_free);
-    if (given == nullptr) throw std::bad_alloc();
+    const Options given = no_options();
     const int code = egret_options_load(given.get(), file);
     if (code != EGRET_OK) throw Error(code, egret_options_error(given.get()));
     return Pool(open(given.get()));
@@ -122,6 +120,12 @@ class Pool {
   struct Closer {
     void operator()(egret_pool* pool) const noexcept { egret_pool_close(pool); }
   };
+  using Options = std::unique_ptr<egret_options, decltype(&egret_options_free)>;
+  static Options no_options() {
+    Options made(egret_options_new(), egret_options_free);
+    if (made == nullptr) throw std::bad_alloc();
+    return made;
+  }
   explicit Pool(egret_pool* made) noexcept : raw_(made) {}
   static egret_pool* open(egret_options* options) {
     egret_pool* made = nullptr;

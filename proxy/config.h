@@ -1,4 +1,4 @@
-// The proxy's options as values: checked, one against another, and resolved on this machine. The table: option_table.h.
+// The values of the proxy's options (option_table.h): checked against each other, with `auto` resolved for this machine.
 #pragma once
 
 #include <cstdint>

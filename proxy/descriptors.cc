@@ -19,7 +19,7 @@ constexpr uint64_t kOtherDescriptors = 256;  // besides clients and sessions
 constexpr uint64_t kDescriptorsPerSession = 16;
 constexpr uint64_t kDescriptorsPerLocalSession = 2 + transport::kMostLaneRings;
 constexpr uint64_t kDescriptorsPerSlotSession = 4;
-constexpr uint64_t kLeastSlotSessions = 16;  // however few descriptors there are
+constexpr uint64_t kLeastSlotSessions = 16;  // allowed even where the limit of open files leaves no room for them
 
 // Backends that are reached through shared memory, as far as they are listed by address.
 uint64_t local_backends(const Config& config) {

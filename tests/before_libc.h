@@ -1,4 +1,4 @@
-// A library that is loaded before libc (LD_PRELOAD) and defines some of its functions: how it calls those of libc.
+// For libraries that LD_PRELOAD puts before libc and that define some of its functions: how they call libc's own.
 #pragma once
 
 #include <cstdio>

@@ -17,10 +17,14 @@ namespace egret::backend {
 
 class Sessions;
 
-// [kPreparing (its queue pair is made)] → kSilent → [kChallenged (hello received, proof awaited)] → kWaiting (until an
-// older session of the worker is gone and all queue pairs of this one have joined) → kMaking (its memory is made) → kOpen
-// → kClosing (until all partitions have let go, then until its memory is freed) → gone; instead of kOpen: kRefused (until
-// the peer has read why)
+//   [kPreparing]   a set-up thread makes its queue pair
+//   kSilent        its hello is awaited
+//   [kChallenged]  its proof of the secret is awaited
+//   kWaiting       until the worker's older session is gone, and all queue pairs have joined
+//   kMaking        a set-up thread makes its memory
+//   kOpen          the partitions serve it
+//   kClosing       until all partitions have let go, and its memory is freed
+//   kRefused       instead of kOpen: until the peer has had time to read why
 struct Session {
   enum class State : uint8_t { kPreparing, kSilent, kChallenged, kWaiting, kMaking, kOpen, kRefused, kClosing };
   Sessions* sessions = nullptr;
@@ -47,7 +51,7 @@ struct Session {
   bool survived_sweep = false;
   std::unique_ptr<UnderWay> under_way;  // once it is open
 
-  // Not known to be anybody: it counts for nothing, and what its hello says is only a claim.
+  // The peer has not proved who it is: it takes no place in any quota, and what its hello says is not acted on.
   bool is_silent() const {
     return state == State::kPreparing || state == State::kSilent || state == State::kChallenged ||
            state == State::kRefused;

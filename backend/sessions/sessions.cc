@@ -142,7 +142,7 @@ void Sessions::charge(const std::string& peer_group) {
   handshake_rate_.charge(peer_group, clock_.now_ns(), 1);
 }
 
-// The peer can be heard from here on.
+// From here on frames of the peer are read.
 void Sessions::on_prepared(Session& session, const Status& prepared) {
   const uint64_t begun_ns = clock_.now_ns();
   session.state = Session::State::kSilent;
@@ -371,7 +371,7 @@ bool Sessions::take_lane_rings(const Session& session) {
   return true;
 }
 
-// The grant goes out before partitions hear of the session: from then on the endpoint's data functions are its home's.
+// Sent before the partitions are told of the session: then the endpoint's data functions belong to its home partition.
 Status Sessions::send_grant(Session& session) {
   const base::Secret& secret = session.secret.secret;
   std::vector<std::byte> frame = encode(session.granted);
@@ -556,13 +556,8 @@ void Sessions::forget(uint64_t session_id) {
   }
 }
 
-void Sessions::count(ControlFigures& figures) const {
-  figures.opened = counted_.opened;
-  figures.refused = counted_.refused;
-  figures.asked_back = counted_.asked_back;
-  figures.broken = counted_.broken;
-  figures.setup_ns = counted_.setup_ns;
-  figures.slowed = counted_.slowed;
+ControlFigures Sessions::figures() const {
+  ControlFigures figures = counted_;
   figures.in_setup = in_setup();
   figures.session_ns = admission_.session_ns();
   for (const auto& [id, session] : sessions_) {
@@ -575,6 +570,7 @@ void Sessions::count(ControlFigures& figures) const {
     if (session->is_silent() || is_waiting) ++figures.handshaking;
     figures.memory_bytes += session->memory_bytes;
   }
+  return figures;
 }
 
 }  // namespace egret::backend

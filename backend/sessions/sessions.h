@@ -2,7 +2,7 @@
 // every partition has let go of the worker's previous session.
 //
 //   arrive ─ hello ─▶ [challenge, proof] ─▶ [the worker's old session closes; queue pairs join] ─ memory ─▶ grant: open
-//   open ─ peer gone, or session broken ─▶ closing ─ all partitions have acknowledged ─▶ destroyed
+//   open ─ the peer is gone, or has broken the protocol ─▶ closing ─ all partitions have let go ─▶ destroyed
 //
 // Queue pairs and memory are made, and destroyed, by other threads (setup/), for many sessions at a time; this one
 // decides, and talks. Listeners ask it, as their doorkeeper, whom to let in.
@@ -49,22 +49,22 @@ class Sessions final : public transport::Doorkeeper {
     ~Host() = default;
   };
 
-  // `config`: the configuration in force; the object stays, what it says may change. All outlive this object.
+  // `config`: the configuration in force, whose values change with a reload. All outlive this object.
   Sessions(events::EventLoop& loop, const Config& config, const Identity& identity, Host& host);
   ~Sessions();
 
   base::Status begin();
-  // The configuration says something else than before. Sessions that are open keep what they were granted.
+  // After `config` has changed. Open sessions keep what they were granted.
   void reload();
-  // A connection that a listener has accepted. `begun_ns`: when it began to.
+  // A connection that a listener has accepted. `begun_ns`: when accepting it began.
   void arrive(std::unique_ptr<transport::ServerEndpoint> endpoint, uint64_t begun_ns);
   // So many wait for set-up threads that no connection should be accepted until on_room().
   bool is_full() const;
   // A partition says that a session can go on no more (kBroken, kGone, kUnwatched); that it has let go of one.
   void on_ended(const Message& message);
   void on_detached(uint64_t session_id);
-  // Fills in what concerns connections and sessions.
-  void count(ControlFigures& figures) const;
+  // What concerns connections and sessions; the rest is 0.
+  ControlFigures figures() const;
 
   bool lets_in(const std::string& peer_group) override;
   void charge(const std::string& peer_group) override;
@@ -78,7 +78,7 @@ class Sessions final : public transport::Doorkeeper {
   uint32_t pause_for(const std::string& peer_group, bool came_back, uint64_t own_id);
   void limit_newcomers();
   void sweep_silent();
-  // What takes long, on other threads
+  // Work that set-up threads do
   size_t in_setup() const { return setup_.waiting(SetupThreads::Kind::kMake); }
   void give_to_setup(Session& session, SetupThreads::Work work);
   void on_setup_done();

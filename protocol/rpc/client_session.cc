@@ -413,7 +413,7 @@ bool ClientSession::fetch() {
   EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return false;
   const bool is_local = endpoint_->limits().fetch_is_local;
-  // On this host nothing comes that is not waited for; that the session has ended, its control channel tells.
+  // On this host a poll finds only results that were asked for; the session's end shows on its control channel.
   if (is_local && !must_poll_ && !is_emptying_ && !lanes_.awaits()) return false;
   must_poll_ = false;
   bool progress_at_all = false;

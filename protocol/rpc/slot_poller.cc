@@ -478,8 +478,8 @@ void SlotPoller::put_off(const Message& message) {
   behind_.push_back(message.lane);
 }
 
-// How long it took is for clients that choose between fetching and pushing, and tells which is cheap: not for one that is
-// served within its own flush.
+// The time that a round took is needed by clients that choose between fetching and pushing, and for telling them which is
+// cheap. A client that is served within its own flush does not choose: where nobody else does, the clock is not read.
 void SlotPoller::publish(bool is_at_flush) {
   const uint64_t now_ns = is_at_flush && far_sessions_ == 0 ? round_began_ns_ : clock_.now_ns();
   for (Message& message : std::span(messages_).first(message_count_)) {

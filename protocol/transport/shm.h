@@ -6,8 +6,8 @@
 //   to-server wake-up the client's rings
 //   to-client wake-up the server's deliveries; both: shm_wakeup.h
 //   where each lane has a to-server wake-up: those of lanes 1, 2 and so on (the one above is lane 0's)
-// Behind request memory lie the ring counters (shm_common.h). Only the client writes them. The server compares them with
-// what it saw last, so no ring is lost and no counter has to be cleared.
+// Behind request memory lie the ring counters (shm_common.h). Only the client writes them. The server remembers the
+// last value of each: another one is a ring. So none is lost, and the client never waits for one to be cleared.
 //
 // Writes are stores, reads are loads of the slot itself (nothing is copied), flush() is one full fence. The peer's end
 // of the socket tells of its death, however it died. Each side checks the other's credentials (SO_PEERCRED) before

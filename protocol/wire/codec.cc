@@ -210,7 +210,7 @@ bool is_bare_get(const Op& op) {
   return op.code == OpCode::kGet && (op.options & kOptionsWithFields) == 0 && op.owner == 0;
 }
 
-// Of any op. Not inlined: what a bare get takes is a few instructions without them.
+// Of any op. Not inlined, so that a bare get pays for none of it.
 [[gnu::noinline]] size_t size_with_fields(const Op& op) {
   return kOpHead + shape_of(op.code).extra + option_fields_size(op) + (is_tagged(op) ? sizeof op.owner : 0) +
          op.key.size() + op.value.size();

@@ -1,7 +1,9 @@
-// The way of a byte: next() -> usual_get(), which takes most gets; else any() -> step(), by state -> line(), which waits for
-// a newline -> dispatch(), by command word -> one function per command. A retrieval line leaves line() after its command
-// word and continues key by key (exptime(), keys()), so it may be longer than any buffer. A value above
-// Limits::inline_value continues in value(). Every other command is one event.
+//   next() ─┬─ usual_get(): most gets
+//           └─ any() ─ step(), by state ─┬─ line(), once there is a newline ─ dispatch(), by command word ─ one function each
+//                                        ├─ exptime(), keys(): the rest of a retrieval's line, key by key
+//                                        └─ value(): of more than Limits::inline_value bytes, in pieces
+//
+// A retrieval's line may be longer than any buffer, since its keys are events of their own. Other commands are one event.
 #include "memcache/text/text_parser.h"
 
 #include <algorithm>
@@ -135,8 +137,9 @@ inline Step TextParser::step(std::string_view input, Command& out) {
 
 // --- What most of a client's bytes are
 
-// Of a line as clients write it, "get KEY KEY...\r\n": a key, or the end after a key. kNeedMore: it is something else, or not
-// there yet; the functions below decide. The first of several keys is theirs, too: none of the line may be too long.
+// The next key, or the end, of a line as clients write it: "get KEY KEY...\r\n". kNeedMore: the input is something else, or
+// incomplete, which the functions below find out. They also take the first of several keys, since they must look at the
+// whole line for a key that is too long.
 [[gnu::always_inline]] inline Step TextParser::usual_get(std::string_view input, Command& out) {
   constexpr Step kUnusual{Event::kNeedMore, 0};
   const bool is_first = state_ == State::kLine;

@@ -22,7 +22,7 @@ class PushLoad {
   static constexpr uint32_t kHysteresis = 15;  // percent beyond `below_load` until pushing is dear again
 
   void set_rules(const PushRules& rules) { rules_ = rules; }
-  // From now on somebody is told; before, not all work was counted.
+  // The first client that is told has come. Until now not all work was counted, so the load is counted anew.
   void begin(uint64_t now_ns) {
     window_began_ns_ = now_ns;
     busy_ns_ = 0;
