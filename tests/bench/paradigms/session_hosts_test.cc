@@ -164,11 +164,12 @@ struct Three {
   explicit Three(size_t following = 2) {
     std::vector<Neighbour> others;
     for (size_t i = 0; i < 2; ++i) {
-      wires.push_back(std::make_shared<Wire>());
-      others.emplace_back(std::make_unique<FakeChannel>(wires[i], 0));
+      const auto wire = wires.emplace_back(std::make_shared<Wire>());
+      others.emplace_back(std::make_unique<FakeChannel>(wire, 0));
       if (i >= following) continue;
-      followers.emplace_back([this, i] {
-        Follower follower(Neighbour(std::make_unique<FakeChannel>(wires[i], 1)), surroundings(), work);
+      // The thread has its wire by value: `wires` may grow, and so move, when it begins.
+      followers.emplace_back([this, i, wire] {
+        Follower follower(Neighbour(std::make_unique<FakeChannel>(wire, 1)), surroundings(), work);
         reports[i] = follower.run();
       });
     }
