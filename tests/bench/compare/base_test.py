@@ -15,12 +15,12 @@ import unittest
 
 SCRIPTS = pathlib.Path(sys.argv.pop(1))
 
-# The two daemons are files with the commit's word in them.
+# The programs are files with the commit's word in them.
 CMAKE = """cmake_minimum_required(VERSION 3.25)
 project(egret LANGUAGES NONE)
-foreach(daemon backend proxy)
-  add_custom_target(egret-${daemon} COMMAND ${CMAKE_COMMAND} -E make_directory ${daemon}
-                    COMMAND cp ${CMAKE_SOURCE_DIR}/word ${daemon}/egret-${daemon} COMMAND chmod +x ${daemon}/egret-${daemon})
+foreach(program backend proxy memcached)
+  add_custom_target(egret-${program} COMMAND ${CMAKE_COMMAND} -E make_directory ${program}
+                    COMMAND cp ${CMAKE_SOURCE_DIR}/word ${program}/egret-${program} COMMAND chmod +x ${program}/egret-${program})
 endforeach()
 """
 PRESETS = {"version": 6, "configurePresets": [{"name": "release", "generator": "Ninja", "binaryDir": "${sourceDir}/build/release"}]}
@@ -86,12 +86,18 @@ class Base(Repository):
         self.assertEqual(done.returncode, 0, done.stderr)
         return pathlib.Path(done.stdout.strip()), done.stderr
 
-    def test_the_daemons_and_the_configuration_are_those_of_the_commit(self):
+    def test_the_programs_and_the_configuration_are_those_of_the_commit(self):
         folder, _ = self.build("HEAD~1")
         self.assertEqual(folder, self.root / "build/base" / self.commits[0] / "bin")
-        self.assertEqual([each.read_text() for each in sorted(folder.iterdir())], ["first", "first"])
+        self.assertEqual({each.name: each.read_text() for each in folder.iterdir()},
+                         {"egret-backend": "first", "egret-proxy": "first", "egret-memcached": "first"})
         self.assertTrue(all(os.access(each, os.X_OK) for each in folder.iterdir()))
         self.assertEqual((folder / "../conf/egret-proxy.yaml").read_text(), "# first\n")
+
+    def test_a_commit_without_the_one_process_has_its_daemons_built(self):
+        (self.root / "CMakeLists.txt").write_text(CMAKE.replace(" memcached)", ")"))
+        folder, _ = self.build(self.commit("of old"))
+        self.assertEqual({each.name: each.read_text() for each in folder.iterdir()}, {"egret-backend": "of old", "egret-proxy": "of old"})
 
     def test_the_tree_and_the_list_of_work_trees_are_as_before(self):
         self.build("HEAD~1")

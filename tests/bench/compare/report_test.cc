@@ -83,6 +83,35 @@ TEST_CASE("a missed goal, a later one, and one without a column") {
   CHECK(text.find("resident KiB: 5.00 / – |") != std::string::npos);
 }
 
+TEST_CASE("a goal for a figure of Egret's own is named, be there a column for the same figure beside a peer") {
+  const Goal own{kThroughput, "", Bound::kAtLeast, 8e6};
+  const std::string text = to_markdown(report_of({series(kEgret, {0.5}), series(kMemcached, {1})}, {own}));
+  CHECK(text.find(
+            "| **2.00** (2.00–2.00) | – | throughput, ops/s: **2,000,000** (2,000,000–2,000,000) ≥ 8,000,000 ✗ |") !=
+        std::string::npos);
+}
+
+TEST_CASE("the one process has a table of its own, with its goals, each judged by the worse way of sending") {
+  const Goal cpu{kCpu, kMemcached, Bound::kAtMost, 0.8, 0, kOneProcess};
+  const Goal kept{kKept, kMemcached, Bound::kAtLeast, 1.0, 0, kOneProcess};
+  Report report = report_of({series(kEgret, {4}, Sending::kAtOnce), series(kOneProcess, {2}, Sending::kAtOnce),
+                             series(kMemcached, {2}, Sending::kAtOnce), series(kEgret, {4}), series(kOneProcess, {1}),
+                             series(kMemcached, {2})},
+                            {kCpuGoal, cpu, kept});
+  const std::string text = to_markdown(report);
+  CHECK(text.find(
+            "| a row | **1.00** (1.00–1.00) / 0.50 (0.50–0.50) ≤ 0.8 ✗ | **1.00** (1.00–1.00) / 2.00 (2.00–2.00) | – | "
+            "**0.50** (0.50–0.50) / 0.25 (0.25–0.25) | **2.00** (2.00–2.00) / 4.00 (4.00–4.00) | "
+            "throughput kept ÷ memcached's: – |") != std::string::npos);
+  CHECK(text.find("| a row | **2.00** (2.00–2.00) / 2.00 (2.00–2.00) ≤ 1 ✗ | **0.50**") != std::string::npos);
+  const auto goals = nlohmann::json::parse(to_json(report))["rows"][0]["goals"];
+  CHECK(goals[0]["of"] == "Egret");
+  CHECK(goals[1]["of"] == "one process");
+  CHECK(goals[1]["measured"]["median"] == 1.0);
+  CHECK(goals[1]["verdict"] == "missed");
+  CHECK(goals[2]["verdict"] == "not measured");
+}
+
 TEST_CASE("who is left out is said, and leaves no hole") {
   Report report = report_of({series(kEgret, {1})}, {kCpuGoal});
   report.contenders.left_out.push_back("memcached is left out: it is not installed");
@@ -150,4 +179,21 @@ TEST_CASE("beside a base, each row and way of sending has its ratio, spread and 
   CHECK(row["sendings"]["at once"]["beside_base"] == "worse");
   CHECK(row["sendings"]["rounds"]["beside_base"] == "within the spread");
   CHECK(to_markdown(report_of({series(kEgret, {1})}, {})).find("base") == std::string::npos);
+}
+
+TEST_CASE("beside a base the one process has lines of its own, and a row in which the base takes no part has none") {
+  const Report report = report_of(
+      {series(kEgret, {1, 2}), series(kOneProcess, {1, 1}), series(kBase, {1, 2}), series(kBaseOneProcess, {2, 4})},
+      {});
+  const std::string text = to_markdown(report);
+  CHECK(text.find("| a row | rounds | **1.00** (1.00–1.00)") != std::string::npos);
+  CHECK(text.find("| a row, one process | rounds | **0.38** (0.25–0.50) | **3.00** (2.00–4.00) | – | – | better beyond "
+                  "the spread |") != std::string::npos);
+  const auto row = nlohmann::json::parse(to_json(report))["rows"][0]["sendings"]["rounds"];
+  CHECK(row["beside_base"] == "within the spread");
+  CHECK(row["one_process_beside_base"] == "better");
+  Report with_another = report;
+  with_another.rows.push_back(report_of({series(kEgret, {1})}, {}).rows[0]);
+  with_another.rows[1].row.name = "another row";
+  CHECK(to_markdown(with_another).find("not measured") == std::string::npos);
 }

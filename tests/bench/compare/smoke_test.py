@@ -3,6 +3,8 @@
     smoke_test.py PATH-OF-EGRET-BENCH FOLDER-OF-THE-DAEMONS
 """
 
+import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -20,13 +22,14 @@ import unittest
 DAEMONS = sys.argv.pop(2)
 BENCH = sys.argv.pop(1)
 
-# Egret's two daemons in a form that nothing can be wrong with: a memcached, and a backend that has nothing to do.
+# Egret's programs in a form that nothing can be wrong with: a memcached, and a backend that has nothing to do.
 PROXY = """#!/bin/sh
 [ "$1" = --version ] && exec echo egret-proxy 0.0.1
 for word; do case $word in listen=tcp:127.0.0.1:*) port=${word#listen=tcp:127.0.0.1:}; port=${port%%,*};; esac; done
 exec memcached -t 1 -l 127.0.0.1 -p $port -U 0 -u nobody
 """
 BACKEND = "#!/bin/sh\nexec sleep 60\n"
+ONE_PROCESS = '#!/bin/sh\nexec memcached "$@"\n'
 SPINNING_BACKEND = "#!/bin/sh\nwhile :; do :; done\n"
 
 # Answers a get with LIE, whatever was set.
@@ -96,7 +99,7 @@ class Real(Compare):
 
     def check_goals(self, row, contenders):
         for goal in row["goals"]:
-            if goal["against"] not in contenders:
+            if not {goal["against"], goal["of"]} <= set(contenders):
                 self.assertEqual(goal["verdict"], "not measured")
                 continue
             ratio = goal["measured"]
@@ -179,6 +182,41 @@ class Real(Compare):
                 self.assertGreaterEqual(measured["median"]["p99_us"], measured["median"]["p50_us"])
 
 
+def has_libmemcached():
+    with contextlib.suppress(OSError):
+        return ctypes.CDLL("libmemcached.so.11")
+
+
+@unittest.skipUnless(has_libmemcached(), "libmemcached is not installed")
+class Preloaded(Compare):
+    def test_libmemcached_is_served_by_slots_and_by_memcached(self):
+        done, report = self.run_compare("--twemproxy", "/not/there", "--case", "preloaded libmemcached, get", "--case",
+                                        "preloaded libmemcached, multiget of 50, Unix", rounds=2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([row["name"] for row in report["rows"]],
+                         [f"preloaded libmemcached, {what}" for what in ("get, TCP", "get, Unix", "multiget of 50, Unix")])
+        for row in report["rows"]:
+            self.assertEqual(row["kind"], "preloaded")
+            figures = row["sendings"]["rounds"]["contenders"]
+            self.assertEqual(list(figures), ["Egret", "memcached"])
+            for measured in figures.values():
+                self.assertEqual(len(measured["rounds"]), 2)
+                self.assertTrue(all(each[name] > 0 for each in measured["rounds"] for name in ("cpu_us_per_op", "ops_per_s", "p50_us", "p99_us")))
+
+    def test_a_client_that_slots_do_not_serve_is_no_figure(self):
+        egret = self.fake_egret()
+        self.script("egret-run", '#!/bin/sh\nexec "$@"\n')
+        done, report = self.run_compare("--twemproxy", "/not/there", "--case", "preloaded libmemcached, get, TCP", egret=egret)
+        self.assertEqual((done.returncode, report), (1, None))
+        self.assertIn("slots have not served libmemcached", done.stderr)
+
+    def test_a_wrong_answer_is_an_error(self):
+        liar = self.script("liar", LIAR.replace("LIE", repr(b"VALUE client:0 0 1\r\nx\r\nEND\r\n")))
+        done, report = self.run_compare("--memcached", liar, "--twemproxy", "/not/there", "--case", "preloaded libmemcached, get, TCP")
+        self.assertEqual((done.returncode, report), (1, None))
+        self.assertIn("a get brought something else than was set", done.stderr)
+
+
 class LeftOut(Compare):
     def test_a_peer_that_is_not_installed(self):
         done, report = self.run_compare("--memcached", "/not/there -t 1", "--case", "1 KiB, depth 1, TCP", "--markdown",
@@ -207,6 +245,26 @@ class Base(Compare):
         self.assertGreater(row["ratios"]["base"]["cpu_us_per_op"]["min"], 1)
         self.assertEqual(row["beside_base"], "worse")
         self.assertIn("**worse beyond the spread**", done.stdout)
+        self.assertNotIn("one process", done.stdout + done.stderr)
+
+    def test_the_one_process_takes_part_beside_that_of_the_base(self):
+        egret = self.fake_egret()
+        other = self.folder / "other/bin"
+        other.mkdir(parents=True)
+        for folder in (self.folder, other):
+            for name, text in (("egret-backend", BACKEND), ("egret-proxy", PROXY), ("egret-memcached", ONE_PROCESS)):
+                (folder / name).write_text(text)
+                (folder / name).chmod(0o755)
+        options = ("--base", other, "--one-process", "--memcached", "/not/there", "--case", "20,000 requests/s, TCP")
+        done, report = self.run_compare(*options, egret=egret)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([each["name"] for each in report["contenders"]], ["Egret", "one process", "base", "base's one process"])
+        self.assertIn("one_process_beside_base", report["rows"][0]["sendings"]["rounds"])
+        self.assertIn("| 32 B, 20,000 requests/s, TCP, one process | paced |", done.stdout)
+        (other / "egret-memcached").unlink()
+        done, report = self.run_compare(*options, egret=egret)
+        self.assertEqual([each["name"] for each in report["contenders"]], ["Egret", "one process", "base"])
+        self.assertIn(f"base's one process is left out: {other}/egret-memcached is not installed", done.stderr)
 
 
 class WhatWasRun(Compare):

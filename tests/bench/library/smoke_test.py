@@ -1,12 +1,18 @@
 #!/usr/bin/env python3
-"""smoke_test.py EGRET_BENCH BUILD: `egret-bench client` drives a backend by libegret and a memcached by its socket, and says when answers are wrong."""
-import os, pathlib, re, socket, subprocess, sys, tempfile, threading, time
+"""smoke_test.py EGRET_BENCH BUILD: `egret-bench client` drives a backend by libegret and a memcached by its socket and by libmemcached, and says when answers are wrong."""
+import contextlib, ctypes, json, os, pathlib, re, socket, subprocess, sys, tempfile, threading, time
 
 BENCH, BUILD = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 
 
-def bench(*arguments):
-    return subprocess.run([BENCH, "client", "--seconds", "0.05", "--rounds", "1", "--keys", "200", *arguments], capture_output=True, text=True, timeout=60)
+def has_libmemcached():
+    with contextlib.suppress(OSError):
+        return ctypes.CDLL("libmemcached.so.11")
+
+
+def bench(*arguments, runner=()):
+    return subprocess.run([*runner, BENCH, "client", "--seconds", "0.05", "--rounds", "1", "--keys", "200", *arguments], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "EGRET_PRELOAD_LOG": f"{folder}/served"})
 
 
 def wait_for(path):
@@ -45,10 +51,24 @@ with tempfile.TemporaryDirectory(prefix="egret-bench-client-") as folder:
         assert said.returncode == 0, said
         sides = set(re.findall(r"^\| get, one a ms \| ([^|]+) \|", said.stdout, re.M))
         assert sides == {"libegret, told by the proxy", "libegret, relayed"}, said.stdout
-        listener = socket.create_server(("127.0.0.1", 0))
-        threading.Thread(target=lie, args=(listener,), daemon=True).start()
-        said = bench("--socket", f"127.0.0.1:{listener.getsockname()[1]}")
-        assert said.returncode == 1 and "something else" in said.stderr, said
+        said = bench("--socket", f"unix:{folder}/memcached", "--kind", "multiget", "--kind", "processes", "--json", f"{folder}/rows")
+        assert said.returncode == 0, said
+        multiget, processes = json.loads(pathlib.Path(folder, "rows").read_text())
+        assert (multiget["kind"], processes["kind"]) == ("multiget", "processes") and multiget["by"] == f"unix:{folder}/memcached", multiget
+        assert 0 < multiget["p50_us"] <= multiget["p99_us"] and "p50_us" not in processes and processes["gets_per_s"] > 0, processes
+        ways = ["--socket"]
+        if has_libmemcached():
+            ways.append("--libmemcached")
+            for runner in ([], [BUILD / "egret-run"]):
+                said = bench("--libmemcached", f"unix:{folder}/{'proxy' if runner else 'memcached'}", runner=runner)
+                assert said.returncode == 0, said
+                assert len(re.findall(r"^\| [^|]+ \| libmemcached, unix:[^|]+ \| [1-9]", said.stdout, re.M)) == 5, said.stdout
+            assert re.search(r"[1-9]\d* ops by slots", pathlib.Path(folder, "served").read_text())
+        for way in ways:
+            listener = socket.create_server(("127.0.0.1", 0))
+            threading.Thread(target=lie, args=(listener,), daemon=True).start()
+            said = bench(way, f"127.0.0.1:{listener.getsockname()[1]}")
+            assert said.returncode == 1 and "something else" in said.stderr, said
         said = bench("--backends", f"shm:{folder}/nobody")
         assert said.returncode == 1 and "nobody" in said.stderr, said
     finally:

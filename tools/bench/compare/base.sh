@@ -1,7 +1,7 @@
 #!/bin/sh
-# base.sh [--quick] REF: builds the two daemons of another commit of this repository and prints the folder they are in:
-# build/base/COMMIT/bin, with the commit's conf/ beside it. A commit that was built before is not built again. --quick: they
-# are hardly optimised, for tests (build/base/COMMIT-quick/bin).
+# base.sh [--quick] REF: builds the two daemons of another commit of this repository, and egret-memcached if it has that as a
+# program, and prints the folder they are in: build/base/COMMIT/bin, with the commit's conf/ beside it. A commit that was built
+# before is not built again. --quick: they are hardly optimised, for tests (build/base/COMMIT-quick/bin).
 set -eu
 suffix='' flags=''
 if [ "$1" = --quick ]; then
@@ -19,11 +19,14 @@ if [ ! -x "$base/bin/egret-proxy" ]; then
   drop_tree
   mkdir -p "$base"
   git worktree add --force --detach "$tree" "$commit" >&2
-  (cd "$tree" && cmake --preset release ${flags:+-DCMAKE_BUILD_TYPE=Quick "-DCMAKE_CXX_FLAGS=$flags"} && cmake --build build/release --target egret-backend egret-proxy) >&2
+  (cd "$tree" && cmake --preset release ${flags:+-DCMAKE_BUILD_TYPE=Quick "-DCMAKE_CXX_FLAGS=$flags"}) >&2
+  programs='egret-backend egret-proxy'
+  if ninja -C "$tree/build/release" -t query egret-memcached >/dev/null 2>&1; then programs="$programs egret-memcached"; fi
+  cmake --build "$tree/build/release" --target $programs >&2
   rm -rf "$base/conf" "$base/new"
   cp -r "$tree/conf" "$base/conf"
   mkdir "$base/new"
-  cp $(find "$tree/build/release" -type f \( -name egret-backend -o -name egret-proxy \) -perm -u+x) "$base/new"
+  for program in $programs; do cp $(find "$tree/build/release" -type f -name $program -perm -u+x) "$base/new"; done
   mv "$base/new" "$base/bin"
 fi
 echo "$base/bin"

@@ -18,6 +18,7 @@
 #include "bench_compare/measure.h"
 #include "bench_compare/report.h"
 #include "bench_compare/rows.h"
+#include "bench_library/side.h"
 
 namespace egret::bench_compare {
 namespace {
@@ -51,8 +52,8 @@ void add_server_options(CLI::App& app, ContenderOptions& options) {
   app.add_option("--backend-set", options.egret.backend_set, "KEY=VALUE passed to egret-backend --set")->group(group);
   app.add_option("--proxy-set", options.egret.proxy_set, "KEY=VALUE passed to egret-proxy --set")->group(group);
   app.add_option("--base", options.base,
-                 "folder of another commit's egret-backend and egret-proxy, which take part as \"base\"; their .yaml "
-                 "files are in DIR/../conf")
+                 "folder of another commit's egret-backend and egret-proxy, which take part as \"base\", and with "
+                 "--one-process of its egret-memcached; their .yaml files are in DIR/../conf")
       ->group(group);
   app.add_option("--base-name", options.base_name, "what the tables call that commit")->group(group);
   app.add_flag("--one-process", options.one_process, "DIR/egret-memcached -t 1 takes part, too")->group(group);
@@ -101,8 +102,20 @@ bool is_wanted(const std::string& name, const std::vector<std::string>& parts) {
                                       [&name](const auto& part) { return name.find(part) != std::string::npos; });
 }
 
-Status measure_all(const Options& options, const std::atomic<bool>& stop, Report& report) {
-  for (const Row& row : options.namespaces ? rows_between_hosts(options.load) : all_rows(options.load)) {
+// Those that this host can measure; a line says what is left out.
+std::vector<Row> possible_rows(const Options& options, Report& report) {
+  if (options.namespaces) return rows_between_hosts(options.load);
+  std::vector<Row> rows = all_rows(options.load);
+  const Status has_libmemcached = bench_library::has_libmemcached();
+  if (has_libmemcached) return rows;
+  std::erase_if(rows, [](const Row& row) { return row.kind == Kind::kPreloaded; });
+  report.contenders.left_out.push_back("preloaded libmemcached is left out: " + has_libmemcached.message());
+  return rows;
+}
+
+Status measure_all(const Options& options, const std::vector<Row>& rows, const std::atomic<bool>& stop,
+                   Report& report) {
+  for (const Row& row : rows) {
     if (!is_wanted(row.name, options.cases) || stop.load()) continue;
     auto result = measure_row(row, report.contenders.present, options.rounds, stop);
     if (!result) return Status::error(row.name + ": " + result.message());
@@ -160,8 +173,9 @@ int run(int argc, char** argv, const std::atomic<bool>& stop) {
   auto contenders = find_contenders(options.contenders);
   if (!contenders) return fail(contenders.message());
   report.contenders = std::move(contenders.value());
+  const std::vector<Row> rows = possible_rows(options, report);
   for (const std::string& each : report.contenders.left_out) std::fprintf(stderr, "%s\n", each.c_str());
-  const Status measured = measure_all(options, stop, report);
+  const Status measured = measure_all(options, rows, stop, report);
   if (options.markdown_file.empty()) std::fputs(to_markdown(report).c_str(), stdout);
   if (!measured) return fail(measured.message());
   if (stop.load()) return fail("interrupted: the figures are incomplete");

@@ -80,17 +80,21 @@ std::string egret_version(const std::string& binaries) {
   return printed_version(binaries + "/egret-proxy", "--version");
 }
 
-// With as many workers as memcached has threads.
-void add_one_process(const ContenderOptions& options, uint64_t memory_mib, Contenders& contenders) {
-  if (!options.one_process) return;
-  const std::string command = options.egret.binaries + "/egret-memcached -t 1";
-  contenders.present.push_back({std::string(kOneProcess), egret_version(options.egret.binaries), shown(command),
-                                /*speaks_binary=*/true, [command, memory_mib](SocketKind socket_kind) {
+// With as many workers as memcached has threads. Commits before the one process was a program have none.
+void add_one_process(std::string_view name, const std::string& binaries, const std::string& version,
+                     uint64_t memory_mib, Contenders& contenders) {
+  const std::string command = binaries + "/egret-memcached -t 1";
+  if (!bench::is_installed(command)) {
+    contenders.left_out.push_back(not_installed(name, command));
+    return;
+  }
+  contenders.present.push_back({std::string(name), version, shown(command), /*speaks_binary=*/true,
+                                [command, memory_mib](SocketKind socket_kind) {
                                   return bench::start_memcached(command, memory_mib, socket_kind);
                                 }});
 }
 
-void add_base(const ContenderOptions& options, Contenders& contenders) {
+void add_base(const ContenderOptions& options, uint64_t memory_mib, Contenders& contenders) {
   if (options.base.empty()) return;
   bench::EgretFiles files = options.egret;
   files.far = options.far;
@@ -100,6 +104,7 @@ void add_base(const ContenderOptions& options, Contenders& contenders) {
   if (!options.base_name.empty()) version += ", " + options.base_name;
   contenders.present.push_back({std::string(kBase), version, "", /*speaks_binary=*/true,
                                 [files](SocketKind socket_kind) { return bench::start_egret(files, socket_kind); }});
+  if (options.one_process) add_one_process(kBaseOneProcess, options.base, version, memory_mib, contenders);
 }
 
 }  // namespace
@@ -112,10 +117,10 @@ Expected<Contenders> find_contenders(const ContenderOptions& options) {
   auto server = start(SocketKind::kTcp);
   if (!server) return server.status();
   const uint64_t memory_mib = server.value().memory_limit_bytes() >> 20;
-  contenders.present.push_back(
-      {std::string(kEgret), egret_version(options.egret.binaries), "", /*speaks_binary=*/true, start});
-  add_one_process(options, memory_mib, contenders);
-  add_base(options, contenders);
+  const std::string version = egret_version(options.egret.binaries);
+  contenders.present.push_back({std::string(kEgret), version, "", /*speaks_binary=*/true, start});
+  if (options.one_process) add_one_process(kOneProcess, options.egret.binaries, version, memory_mib, contenders);
+  add_base(options, memory_mib, contenders);
   if (Status status = add_memcached(options, memory_mib, contenders); !status) return status;
   add_twemproxy(options, memory_mib, contenders);
   return contenders;

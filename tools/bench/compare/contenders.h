@@ -1,6 +1,6 @@
-// The compared servers: Egret's two daemons, Egret as one process, the daemons of another commit, memcached with one thread, twemproxy with such a
-// memcached behind it. Each can be started repeatedly, over TCP or a Unix socket, all with as much memory as Egret
-// reports.
+// The compared servers: Egret's two daemons, Egret as one process, both of another commit, memcached with one thread,
+// twemproxy with such a memcached behind it. Each can be started repeatedly, over TCP or a Unix socket, all with as
+// much memory as Egret reports.
 #pragma once
 
 #include <functional>
@@ -14,9 +14,9 @@ namespace egret::bench_compare {
 
 struct ContenderOptions {
   bench::EgretFiles egret;
-  std::string base;       // folder of another commit's daemons, ../conf beside it has their configuration; empty: none
+  std::string base;       // folder of another commit's programs, ../conf beside it has their configuration; empty: none
   std::string base_name;  // of that commit
-  bool one_process = false;  // egret-memcached takes part, too
+  bool one_process = false;  // egret-memcached takes part, and the base's
   std::string memcached = "memcached -t 1";
   std::string twemproxy = "nutcracker";
   const bench::FarHost* far = nullptr;  // where backends and memcacheds run; null: here

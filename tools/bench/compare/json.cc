@@ -14,7 +14,7 @@ using bench::Sending;
 using Json = nlohmann::ordered_json;
 
 std::string_view kind_name(Kind kind) {
-  constexpr std::array<std::string_view, 4> kNames{"load", "crowded", "idle memory", "library"};
+  constexpr std::array<std::string_view, 5> kNames{"load", "crowded", "idle memory", "library", "preloaded"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -88,7 +88,11 @@ Json sendings_json(const Report& report, const RowResult& result) {
   for (const Sending sending : result.row.sendings) {
     Json& each = out[std::string(name_of(sending))];
     each = {{"contenders", series_json(result, sending)}, {"ratios", ratios_json(report, result, sending)}};
-    if (report.has(kBase)) each["beside_base"] = change_name(change_of(result, sending));
+    for (const BesideBase& beside : kBesideBase) {
+      if (!report.has(beside.base)) continue;
+      const char* const key = beside.subject == kEgret ? "beside_base" : "one_process_beside_base";
+      each[key] = change_name(change_of(result, beside, sending));
+    }
   }
   return out;
 }
@@ -97,7 +101,8 @@ Json goals_json(const Report& report, const RowResult& result) {
   Json out = Json::array();
   for (const Goal& each : goals_against(result.row, report.version_of(kMemcached))) {
     const Worse worse = worse_of(result, each);
-    Json goal = {{"figure", each.figure.key},
+    Json goal = {{"of", each.subject},
+                 {"figure", each.figure.key},
                  {"against", each.peer},
                  {each.bound == Bound::kAtMost ? "at_most" : "at_least", each.target},
                  {"sending", name_of(worse.sending)},

@@ -1,19 +1,22 @@
 #include "bench_compare/library_rows.h"
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "bench_compare/preloaded.h"
 #include "bench_library/side.h"
 
 namespace egret::bench_compare {
 namespace {
 
+using base::Expected;
 using base::Status;
 using bench_library::Side;
 
 // libegret asks the proxy for its pool, and goes straight to a backend on this host.
-base::Expected<std::unique_ptr<Side>> side_of(const bench::Server& server) {
+Expected<std::unique_ptr<Side>> side_of(const bench::Server& server) {
   const std::string address = server.address.to_string();
   if (server.name != kEgret) return bench_library::socket_side(address);
   const std::string proxy = server.address.path.empty() ? "tcp:" + address : address;
@@ -30,29 +33,46 @@ Figures figures_of(const bench_library::Row& turn) {
   return figures;
 }
 
+using Turn = std::function<Expected<Figures>()>;
+
+// Has stored what it will ask for.
+Expected<Turn> turn_by_side(const bench::Server& server, const Row& row, const std::atomic<bool>& stop) {
+  auto made = side_of(server);
+  if (!made) return made.status();
+  const std::shared_ptr<Side> side = std::move(made.value());
+  const bench_library::MeasureOptions options{.seconds = row.load.duration_s, .pids = server.pids};
+  if (Status filled = bench_library::fill(*side, options); !filled) return filled;
+  return Turn([side, options, kind = row.library_kind, &stop]() -> Expected<Figures> {
+    bench_library::Row turn;
+    turn.kind = kind;
+    if (Status done = bench_library::run_turn(*side, options, turn, stop); !done) return done;
+    return figures_of(turn);
+  });
+}
+
+Expected<Turn> turn_of(const bench::Server& server, const Row& row, const std::atomic<bool>& stop) {
+  if (row.kind == Kind::kLibrary) return turn_by_side(server, row, stop);
+  return Turn([&server, &row, &stop] { return measure_preloaded(server, row, stop); });
+}
+
 }  // namespace
 
 Status measure_library(const std::vector<bench::Server>& servers, const bench::RoundsSpec& rounds,
                        const std::atomic<bool>& stop, RowResult& result) {
-  std::vector<std::unique_ptr<Side>> sides;
-  std::vector<bench_library::MeasureOptions> options;
+  std::vector<Turn> turns;
   for (const bench::Server& server : servers) {
-    auto side = side_of(server);
-    if (!side) return Status::error(server.name + ": " + side.message());
-    sides.push_back(std::move(side.value()));
-    options.push_back({.seconds = result.row.load.duration_s, .pids = server.pids});
-    if (Status filled = bench_library::fill(*sides.back(), options.back()); !filled) return filled;
+    auto turn = turn_of(server, result.row, stop);
+    if (!turn) return Status::error(server.name + ": " + turn.message());
+    turns.push_back(std::move(turn.value()));
   }
   for (uint32_t round = 0; round < rounds.rounds && !stop.load(); ++round) {
-    for (size_t i = 0; i < sides.size(); ++i) {
-      bench_library::Row turn;
-      turn.kind = result.row.library_kind;
-      if (Status done = bench_library::run_turn(*sides[i], options[i], turn, stop); !done)
-        return Status::error(servers[i].name + ": " + done.message());
-      result.series[i].rounds.push_back(figures_of(turn));
+    for (size_t i = 0; i < turns.size() && !stop.load(); ++i) {
+      auto figures = turns[i]();
+      if (stop.load()) break;
+      if (!figures) return Status::error(servers[i].name + ": " + figures.message());
       std::fprintf(stderr, "%s, round %u, %s: %.0f gets/s, CPU %.2f us a get\n", result.row.name.c_str(), round + 1,
-                   servers[i].name.c_str(), result.series[i].rounds.back().at(kThroughput.key),
-                   result.series[i].rounds.back().at(kCpu.key));
+                   servers[i].name.c_str(), figures.value().at(kThroughput.key), figures.value().at(kCpu.key));
+      result.series[i].rounds.push_back(std::move(figures.value()));
     }
   }
   return Status::ok();

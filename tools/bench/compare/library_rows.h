@@ -1,4 +1,5 @@
-// Measures rows of Kind::kLibrary: the same gets by libegret to Egret and by a socket to the others, in turn.
+// Measures rows of client libraries: the same gets to Egret and to the others, in turn. Of Kind::kLibrary by libegret and by a
+// socket, of Kind::kPreloaded by libmemcached, to Egret preloaded.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,7 @@
 
 namespace egret::bench_compare {
 
-// `servers`: Egret's, which is reached by libegret, and others, by a socket; result.series has one for each, in this order.
+// `servers`: Egret's, and others; result.series has one for each, in this order.
 base::Status measure_library(const std::vector<bench::Server>& servers, const bench::RoundsSpec& rounds,
                              const std::atomic<bool>& stop, RowResult& result);
 

@@ -12,6 +12,23 @@ namespace {
 
 using bench::Sending;
 
+// With thousands apart, and about three digits of what is small.
+std::string number_text(double value) {
+  if (value < 10) return fmt::format("{:.2f}", value);
+  if (value < 100) return fmt::format("{:.1f}", value);
+  std::string digits = fmt::format("{:.0f}", value);
+  for (size_t place = digits.size(); place > 3; place -= 3) digits.insert(place - 3, 1, ',');
+  return digits;
+}
+
+// Of a ratio, or of a figure that has a goal of its own.
+std::string value_text(double value) {
+  return value < 1000 ? fmt::format("{:.2f}", value) : number_text(value);
+}
+std::string target_text(double target) {
+  return target < 1000 ? fmt::format("{:.4g}", target) : number_text(target);
+}
+
 const char* mark(const Goal& goal, const bench::Ratio& ratio) {
   return judge(goal, ratio) == Verdict::kMet ? "✓" : "✗";
 }
@@ -19,67 +36,102 @@ const char* mark(const Goal& goal, const bench::Ratio& ratio) {
 // "≤ 1.2 ✓, then 1 ✗"
 std::string verdict_text(const Goal& goal, const bench::Ratio& ratio) {
   std::string out =
-      fmt::format("{} {:.4g} {}", goal.bound == Bound::kAtMost ? "≤" : "≥", goal.target, mark(goal, ratio));
-  if (goal.later != 0) out += fmt::format(", then {:.4g} {}", goal.later, mark(later_of(goal), ratio));
+      fmt::format("{} {} {}", goal.bound == Bound::kAtMost ? "≤" : "≥", target_text(goal.target), mark(goal, ratio));
+  if (goal.later != 0) out += fmt::format(", then {} {}", target_text(goal.later), mark(later_of(goal), ratio));
   return out;
 }
 
 std::string ratio_text(const bench::Ratio& ratio, bool is_bold) {
-  const std::string median = is_bold ? fmt::format("**{:.2f}**", ratio.median) : fmt::format("{:.2f}", ratio.median);
-  return fmt::format("{} ({:.2f}–{:.2f})", median, ratio.min, ratio.max);
+  const std::string_view bold = is_bold ? "**" : "";
+  return fmt::format("{0}{1}{0} ({2}–{3})", bold, value_text(ratio.median), value_text(ratio.min),
+                     value_text(ratio.max));
 }
 
+// A figure of a table's subject beside a peer's.
+struct Column {
+  Figure figure;
+  std::string_view peer;
+  std::string_view title;
+};
+struct RatiosTable {
+  std::string_view subject;
+  std::vector<Column> columns;
+};
+const RatiosTable kEgretTable{kEgret,
+                              {{kCpu, kMemcached, "CPU per op ÷ memcached's"},
+                               {kThroughput, kMemcached, "throughput ÷ memcached's"},
+                               {kCpu, kTwemproxy, "CPU per op ÷ twemproxy + memcached"}}};
+const RatiosTable kBetweenHostsTable{kEgret,
+                                     {{kCpu, kTwemproxy, "CPU per op ÷ twemproxy + memcached"},
+                                      {kThroughput, kTwemproxy, "throughput ÷ twemproxy + memcached"}}};
+const RatiosTable kOneProcessTable{kOneProcess,
+                                   {{kCpu, kMemcached, "one process: CPU per op ÷ memcached's"},
+                                    {kThroughput, kMemcached, "throughput ÷ memcached's"},
+                                    {kP99, kMemcached, "p99 ÷ memcached's"},
+                                    {kCpu, kEgret, "CPU per op ÷ two daemons'"},
+                                    {kThroughput, kEgret, "throughput ÷ two daemons'"}}};
+
 // "**1.13** (1.10–1.15) / 0.80 (0.75–0.84) ≤ 1 ✗": at once / in rounds, as far as measured. The worse is bold, and is
-// what the goal is judged by. Without a goal the ratios alone.
-std::string goal_cell(const RowResult& result, const std::vector<Goal>& goals, Figure figure, std::string_view peer) {
-  const auto found = std::find_if(goals.begin(), goals.end(),
-                                  [&](const Goal& each) { return each.figure.key == figure.key && each.peer == peer; });
-  const Bound bound = figure.key == kThroughput.key ? Bound::kAtLeast : Bound::kAtMost;
-  const Goal goal = found == goals.end() ? Goal{figure, peer, bound} : *found;
+// what the goal is judged by. Without a target the ratios alone.
+std::string goal_cell(const RowResult& result, const Goal& goal, bool has_target) {
   const Worse worse = worse_of(result, goal);
   if (worse.ratio.median == 0) return "–";
   std::string out;
   for (const Sending sending : result.row.sendings) {
-    const bench::Ratio ratio = ratio_of(result, figure, peer, sending);
+    const bench::Ratio ratio = ratio_between(result, goal.figure, goal.subject, goal.peer, sending);
     if (ratio.median != 0) out += (out.empty() ? "" : " / ") + ratio_text(ratio, sending == worse.sending);
   }
-  return found == goals.end() ? out : out + " " + verdict_text(goal, worse.ratio);
+  return has_target ? out + " " + verdict_text(goal, worse.ratio) : out;
 }
 
-// The goals that have no column of their own.
-std::string further_goals(const RowResult& result, const std::vector<Goal>& goals) {
+std::string column_cell(const RowResult& result, const std::vector<Goal>& goals, std::string_view subject,
+                        const Column& column) {
+  for (const Goal& each : goals) {
+    if (each.subject == subject && each.figure.key == column.figure.key && each.peer == column.peer)
+      return goal_cell(result, each, /*has_target=*/true);
+  }
+  const Bound bound = column.figure.key == kThroughput.key ? Bound::kAtLeast : Bound::kAtMost;
+  return goal_cell(result, {column.figure, column.peer, bound, 0, 0, subject}, /*has_target=*/false);
+}
+
+// The subject's goals that have no column of their own.
+std::string further_goals(const RowResult& result, const std::vector<Goal>& goals, const RatiosTable& table) {
   std::string out;
   for (const Goal& each : goals) {
-    if (each.figure.key == kCpu.key || each.figure.key == kThroughput.key) continue;
+    const bool has_column = std::any_of(table.columns.begin(), table.columns.end(), [&each](const Column& column) {
+      return column.figure.key == each.figure.key && column.peer == each.peer;
+    });
+    if (has_column || each.subject != table.subject) continue;
     if (!out.empty()) out += "; ";
     out += each.peer.empty() ? fmt::format("{}, {}: ", each.figure.name, each.figure.unit)
                              : fmt::format("{} ÷ {}'s: ", each.figure.name, each.peer);
-    out += goal_cell(result, goals, each.figure, each.peer);
+    out += goal_cell(result, each, /*has_target=*/true);
   }
   return out.empty() ? "–" : out;
 }
 
-std::string goals_table(const Report& report) {
-  std::string out =
-      "| workload | CPU per op ÷ memcached's | throughput ÷ memcached's | CPU per op ÷ twemproxy + memcached | "
-      "further |\n| --- | --- | --- | --- | --- |\n";
-  for (const RowResult& each : report.rows) {
-    const std::vector<Goal> goals = goals_against(each.row, report.version_of(kMemcached));
-    out += fmt::format("| {} | {} | {} | {} | {} |\n", each.row.name, goal_cell(each, goals, kCpu, kMemcached),
-                       goal_cell(each, goals, kThroughput, kMemcached), goal_cell(each, goals, kCpu, kTwemproxy),
-                       further_goals(each, goals));
-  }
-  return out;
+bool has_ops_of(const RowResult& result, std::string_view contender) {
+  return std::any_of(result.series.begin(), result.series.end(), [contender](const Series& each) {
+    return each.contender == contender && !each.values(kCpu).empty();
+  });
 }
 
-// The same between two hosts, where all goals are against twemproxy.
-std::string between_hosts_table(const Report& report) {
-  std::string out =
-      "| workload | CPU per op ÷ twemproxy + memcached | throughput ÷ twemproxy + memcached | further |\n"
-      "| --- | --- | --- | --- |\n";
+// All rows of Egret, or those in which another subject has answered.
+std::string ratios_table(const Report& report, const RatiosTable& table) {
+  std::string head = "| workload |";
+  std::string line = "\n| --- |";
+  for (const Column& column : table.columns) {
+    head += fmt::format(" {} |", column.title);
+    line += " --- |";
+  }
+  std::string out = head + " further |" + line + " --- |\n";
   for (const RowResult& each : report.rows) {
-    out += fmt::format("| {} | {} | {} | {} |\n", each.row.name, goal_cell(each, each.row.goals, kCpu, kTwemproxy),
-                       goal_cell(each, each.row.goals, kThroughput, kTwemproxy), further_goals(each, each.row.goals));
+    if (table.subject != kEgret && !has_ops_of(each, table.subject)) continue;
+    const std::vector<Goal> goals = goals_against(each.row, report.version_of(kMemcached));
+    out += fmt::format("| {} |", each.row.name);
+    for (const Column& column : table.columns)
+      out += fmt::format(" {} |", column_cell(each, goals, table.subject, column));
+    out += fmt::format(" {} |\n", further_goals(each, goals, table));
   }
   return out;
 }
@@ -96,61 +148,35 @@ std::string_view change_text(Change change) {
   return kTexts[static_cast<size_t>(change)];
 }
 
-std::string base_cell(const RowResult& result, Figure figure, Sending sending) {
-  const bench::Ratio ratio = ratio_of(result, figure, kBase, sending);
-  return ratio.median == 0 ? "–" : ratio_text(ratio, /*is_bold=*/true);
+std::string base_line(const RowResult& result, const BesideBase& beside, Sending sending, Change change) {
+  const std::string_view who = beside.subject == kEgret ? "" : ", one process";
+  std::string out = fmt::format("| {}{} | {} |", result.row.name, who, sending_text(result, sending));
+  for (const Figure& figure : {kCpu, kThroughput, kP99, kMemory}) {
+    const bench::Ratio ratio = ratio_between(result, figure, beside.subject, beside.base, sending);
+    out += fmt::format(" {} |", ratio.median == 0 ? "–" : ratio_text(ratio, /*is_bold=*/true));
+  }
+  return out + fmt::format(" {} |\n", change_text(change));
 }
 
-// Egret over the base commit's, a line for each row and way of sending, and how many are worse.
+// Egret, and the one process, over the base commit's, a line for each row and way of sending, and how many are worse.
 std::string base_table(const Report& report) {
   std::string out =
       "| workload | sent | CPU per op ÷ base's | throughput ÷ base's | p99 ÷ base's | resident ÷ base's | verdict |\n"
       "| --- | --- | --- | --- | --- | --- | --- |\n";
   size_t worse = 0;
   for (const RowResult& each : report.rows) {
-    for (const Sending sending : each.row.sendings) {
-      const Change change = change_of(each, sending);
-      if (change == Change::kWorse) ++worse;
-      out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", each.row.name, sending_text(each, sending),
-                         base_cell(each, kCpu, sending), base_cell(each, kThroughput, sending),
-                         base_cell(each, kP99, sending), base_cell(each, kMemory, sending), change_text(change));
+    for (const BesideBase& beside : kBesideBase) {
+      for (const Sending sending : each.row.sendings) {
+        if (each.find(beside.base, sending) == nullptr) continue;  // it takes no part
+        const Change change = change_of(each, beside, sending);
+        if (change == Change::kWorse) ++worse;
+        out += base_line(each, beside, sending, change);
+      }
     }
   }
   const std::string count = worse == 0 ? "no" : std::to_string(worse);
   return out + fmt::format("\nBeside {} {}: {} {} worse beyond the spread.\n", kBase, report.version_of(kBase), count,
                            worse == 1 ? "line is" : "lines are");
-}
-
-std::string between_cell(const RowResult& result, Figure figure, std::string_view peer, Sending sending) {
-  const bench::Ratio ratio = ratio_between(result, figure, kOneProcess, peer, sending);
-  return ratio.median == 0 ? "–" : ratio_text(ratio, /*is_bold=*/true);
-}
-
-// The one process over memcached and over the two daemons, a line for each row and way of sending.
-std::string one_process_table(const Report& report) {
-  std::string out =
-      "| workload | sent | one process: CPU per op ÷ memcached's | throughput ÷ memcached's | p99 ÷ memcached's | CPU "
-      "per op ÷ two daemons' | throughput ÷ two daemons' |\n| --- | --- | --- | --- | --- | --- | --- |\n";
-  for (const RowResult& each : report.rows) {
-    for (const Sending sending : each.row.sendings) {
-      if (ratio_between(each, kCpu, kOneProcess, kEgret, sending).median == 0) continue;  // it takes no part
-      out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", each.row.name, sending_text(each, sending),
-                         between_cell(each, kCpu, kMemcached, sending),
-                         between_cell(each, kThroughput, kMemcached, sending),
-                         between_cell(each, kP99, kMemcached, sending), between_cell(each, kCpu, kEgret, sending),
-                         between_cell(each, kThroughput, kEgret, sending));
-    }
-  }
-  return out;
-}
-
-// With thousands apart, and about three digits of what is small.
-std::string number_text(double value) {
-  if (value < 10) return fmt::format("{:.2f}", value);
-  if (value < 100) return fmt::format("{:.1f}", value);
-  std::string digits = fmt::format("{:.0f}", value);
-  for (size_t place = digits.size(); place > 3; place -= 3) digits.insert(place - 3, 1, ',');
-  return digits;
 }
 
 // "7.20 / 9.42 / 20.1", in the order of the contenders.
@@ -230,9 +256,9 @@ std::string preface(const Report& report) {
 std::string to_markdown(const Report& report) {
   std::string out = preface(report) + "\n";
   if (report.has(kBase)) out += base_table(report) + "\n";
-  if (report.has(kOneProcess)) out += one_process_table(report) + "\n";
-  const std::string goals = report.is_between_hosts ? between_hosts_table(report) : goals_table(report);
-  return out + goals + "\n" + figures_table(report);
+  if (report.has(kOneProcess)) out += ratios_table(report, kOneProcessTable) + "\n";
+  out += ratios_table(report, report.is_between_hosts ? kBetweenHostsTable : kEgretTable);
+  return out + "\n" + figures_table(report);
 }
 
 }  // namespace egret::bench_compare

@@ -28,7 +28,7 @@ struct Field {
 
 bool takes_part(const Contender& contender, const Row& row) {
   if (row.load.protocol == bench::Protocol::kBinary && !contender.speaks_binary) return false;
-  if (row.kind == Kind::kLibrary && contender.name != kEgret && contender.name != kMemcached) return false;
+  if (row.is_of_libraries() && contender.name != kEgret && contender.name != kMemcached) return false;
   return contender.name != kTwemproxy || row.has_goal_against(kTwemproxy);
 }
 
@@ -171,17 +171,15 @@ const Series* RowResult::find(std::string_view contender, bench::Sending sending
 bench::Ratio ratio_between(const RowResult& result, Figure figure, std::string_view subject, std::string_view peer,
                            bench::Sending sending) {
   const Series* const one = result.find(subject, sending);
+  if (one == nullptr) return {};
+  const std::vector<double> figures = one->values(figure);
+  if (peer.empty()) return bench::ratio_of(figures, std::vector<double>(figures.size(), 1.0));
   const Series* const other = result.find(peer, sending);
-  return one == nullptr || other == nullptr ? bench::Ratio{}
-                                            : bench::ratio_of(one->values(figure), other->values(figure));
+  return other == nullptr ? bench::Ratio{} : bench::ratio_of(figures, other->values(figure));
 }
 
 bench::Ratio ratio_of(const RowResult& result, Figure figure, std::string_view peer, bench::Sending sending) {
-  if (!peer.empty()) return ratio_between(result, figure, kEgret, peer, sending);
-  const Series* const subject = result.find(kEgret, sending);
-  if (subject == nullptr) return {};
-  const std::vector<double> figures = subject->values(figure);
-  return bench::ratio_of(figures, std::vector<double>(figures.size(), 1.0));
+  return ratio_between(result, figure, kEgret, peer, sending);
 }
 
 Expected<RowResult> measure_row(const Row& row, const std::vector<Contender>& contenders,
@@ -190,7 +188,7 @@ Expected<RowResult> measure_row(const Row& row, const std::vector<Contender>& co
   auto field = start_field(row, contenders);
   if (!field) return field.status();
   Status status = Status::ok();
-  if (row.kind == Kind::kLibrary) {
+  if (row.is_of_libraries()) {
     status = measure_library(field.value().servers, rounds, stop, field.value().result);
   } else {
     status = row.kind == Kind::kCrowded ? measure_crowded(field.value(), rounds, stop)

@@ -38,10 +38,10 @@ struct RowResult {
   const Series* find(std::string_view contender, bench::Sending sending) const;
 };
 
-// One contender's figure divided by another's, per round. All 0 if it was not measured.
+// One contender's figure divided by another's, per round; without a peer, the figure itself. All 0 if it was not measured.
 bench::Ratio ratio_between(const RowResult& result, Figure figure, std::string_view subject, std::string_view peer,
                            bench::Sending sending);
-// Egret's figure divided by a peer's, or by itself. All 0 if it was not measured.
+// The same of Egret.
 bench::Ratio ratio_of(const RowResult& result, Figure figure, std::string_view peer, bench::Sending sending);
 
 // Main thread only. The Status is for a row that could not be measured; wrong answers are in .errors.

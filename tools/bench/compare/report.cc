@@ -46,7 +46,7 @@ Goal later_of(const Goal& goal) {
 Worse worse_of(const RowResult& result, const Goal& goal) {
   Worse worse;
   for (const bench::Sending sending : result.row.sendings) {
-    const bench::Ratio ratio = ratio_of(result, goal.figure, goal.peer, sending);
+    const bench::Ratio ratio = ratio_between(result, goal.figure, goal.subject, goal.peer, sending);
     if (ratio.median == 0) continue;
     const bool is_worse =
         goal.bound == Bound::kAtMost ? ratio.median > worse.ratio.median : ratio.median < worse.ratio.median;
@@ -62,11 +62,12 @@ Change change_of(const bench::Ratio& ratio, Bound bound) {
   return Change::kWithinSpread;
 }
 
-Change change_of(const RowResult& result, bench::Sending sending) {
+Change change_of(const RowResult& result, const BesideBase& beside, bench::Sending sending) {
   bool is_better = false;
   bool is_measured = false;
   for (const BaseFigure& each : kBaseFigures) {
-    const Change change = change_of(ratio_of(result, each.figure, kBase, sending), each.bound);
+    const Change change =
+        change_of(ratio_between(result, each.figure, beside.subject, beside.base, sending), each.bound);
     if (change == Change::kWorse) return change;
     is_better |= change == Change::kBetter;
     is_measured |= change != Change::kNotMeasured;

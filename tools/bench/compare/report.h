@@ -45,9 +45,15 @@ struct Worse {
 };
 Worse worse_of(const RowResult& result, const Goal& goal);
 
-// How Egret's figure has changed since the base commit. It is a change only if all rounds agree.
+// How a figure has changed since the base commit. It is a change only if all rounds agree.
 enum class Change : uint8_t { kNotMeasured, kWithinSpread, kBetter, kWorse };
 Change change_of(const bench::Ratio& ratio, Bound bound);
+
+// Who is compared with the base commit, and with what of it.
+struct BesideBase {
+  std::string_view subject, base;
+};
+inline constexpr std::array<BesideBase, 2> kBesideBase{{{kEgret, kBase}, {kOneProcess, kBaseOneProcess}}};
 
 // The figure by which a row is compared with the base commit, and which direction is better.
 struct BaseFigure {
@@ -58,7 +64,7 @@ inline constexpr std::array<BaseFigure, 4> kBaseFigures{
     {{kCpu, Bound::kAtMost}, {kThroughput, Bound::kAtLeast}, {kKept, Bound::kAtLeast}, {kMemory, Bound::kAtMost}}};
 
 // The worst change of any of them; kNotMeasured if there is none.
-Change change_of(const RowResult& result, bench::Sending sending);
+Change change_of(const RowResult& result, const BesideBase& beside, bench::Sending sending);
 
 // Tables: Egret beside the base commit, if that takes part; the ratios next to their goals; the figures.
 std::string to_markdown(const Report& report);

@@ -43,6 +43,25 @@ constexpr std::array<Workload, 10> kWorkloads{{
     {"32 B, 20,000 requests/s", 32, 1, 1, 20'000, 1.1, 0, 0},
 }};
 
+// CPU of the one process over memcached's, over TCP and over Unix sockets, where it is to be less than memcached's.
+struct OneProcessCpu {
+  std::string_view name;
+  double over_tcp;
+  double over_unix = 1.0;
+};
+constexpr std::array<OneProcessCpu, 10> kOneProcessCpu{{
+    {"32 B, depth 1", 0.85, 0.80},
+    {"32 B, depth 16", 0.40, 0.40},
+    {"32 B, multiget of 50", 0.40, 0.40},
+    {"32 B, 20,000 requests/s", 0.90, 0.90},
+    {"1 KiB, depth 1", 0.90, 0.85},
+    {"1 KiB, depth 16", 0.60},
+    {"1 KiB, multiget of 50", 0.50},
+    {"binary, 32 B, depth 1", 0.90},
+    {"binary, 32 B, depth 16", 0.40},
+    {"binary, 32 B, getkq of 50", 0.25},
+}};
+
 // About 20 MB of items at most, so that the smallest memory in use holds them.
 uint32_t keys_for(uint32_t value_size) {
   if (value_size > 10'000) return 200;
@@ -71,12 +90,16 @@ Goal throughput_goal(double target) {
   return {kThroughput, kMemcached, Bound::kAtLeast, target};
 }
 
+std::string name_over(SocketKind socket_kind, std::string_view name) {
+  return std::string(name) + (socket_kind == SocketKind::kTcp ? ", TCP" : ", Unix");
+}
+
 Row row_of(const Workload& work, const LoadSpec& base, SocketKind socket_kind) {
   Row row;
-  row.name = std::string(work.name) + (socket_kind == SocketKind::kTcp ? ", TCP" : ", Unix");
+  row.name = name_over(socket_kind, work.name);
   row.socket_kind = socket_kind;
   row.load = spec_of(work, base);
-  row.is_deep = work.depth == 16;
+  row.is_deep = work.depth == 16 && work.value_size <= 1024;  // longer answers are sent one by one by all
   row.sendings = work.rate > 0 ? std::vector{Sending::kRounds} : kBothSendings;  // the schedule says when to send
   if (work.cpu > 0) row.goals = {cpu_goal(work.cpu, work.cpu_later), twemproxy_goal()};
   if (work.throughput > 0) row.goals.push_back(throughput_goal(work.throughput));
@@ -137,12 +160,12 @@ Row memory_row(const LoadSpec& base) {
   return row;
 }
 
-// By libegret, told by Egret's proxy, straight to the backend; beside one socket to memcached, which no client library
-// makes slower. Goals are against a client by libmemcached.
-Row library_row(const LoadSpec& base, const LibraryWork& work, SocketKind socket_kind) {
+// kLibrary: by libegret, told by Egret's proxy, straight to the backend; beside one socket to memcached, which no client
+// library makes slower. Goals are against a client by libmemcached. kPreloaded: by libmemcached, to both.
+Row library_row(const LoadSpec& base, Kind kind, const LibraryWork& work, SocketKind socket_kind) {
   Row row = row_of(kWorkloads[0], base, socket_kind);
-  row.name = "libegret, " + work.name + (socket_kind == SocketKind::kTcp ? ", TCP" : ", Unix");
-  row.kind = Kind::kLibrary;
+  row.name = name_over(socket_kind, (kind == Kind::kLibrary ? "libegret, " : "preloaded libmemcached, ") + work.name);
+  row.kind = kind;
   row.library_kind = work.kind;
   row.sendings = {Sending::kRounds};
   row.goals = socket_kind == SocketKind::kTcp ? work.over_tcp : work.over_unix;
@@ -168,9 +191,36 @@ void add_library_rows(const LoadSpec& base, std::vector<Row>& rows) {
        {{kThroughput, "", Bound::kAtLeast, 8e6}}},
       {"50 processes", bench_library::Kind::kProcesses, {at_most(kCpu, 0.3)}, {at_most(kCpu, 0.5)}},
   };
+  const LibraryWork preloaded_works[] = {
+      {"get", bench_library::Kind::kGet, {at_most(kP50, 0.12)}, {at_most(kP50, 0.20)}},
+      {"multiget of 50", bench_library::Kind::kMultiget, {at_least(kThroughput, 1.8)}, {at_least(kThroughput, 1.5)}},
+  };
   for (const SocketKind socket_kind : {SocketKind::kTcp, SocketKind::kUnix}) {
-    for (const LibraryWork& work : works) rows.push_back(library_row(base, work, socket_kind));
+    for (const LibraryWork& work : works) rows.push_back(library_row(base, Kind::kLibrary, work, socket_kind));
+    for (const LibraryWork& work : preloaded_works)
+      rows.push_back(library_row(base, Kind::kPreloaded, work, socket_kind));
   }
+}
+
+double one_process_cpu(const Row& row) {
+  for (const OneProcessCpu& each : kOneProcessCpu) {
+    if (row.name == name_over(row.socket_kind, each.name))
+      return row.socket_kind == SocketKind::kTcp ? each.over_tcp : each.over_unix;
+  }
+  return 1.0;
+}
+
+// The one process is to be no worse than memcached in any row, and where kOneProcessCpu says so, to take less CPU.
+void add_one_process_goals(Row& row) {
+  if (row.kind != Kind::kLoad && row.kind != Kind::kCrowded) return;
+  const auto add = [&row](Figure figure, Bound bound, double target) {
+    row.goals.push_back({figure, kMemcached, bound, target, 0, kOneProcess});
+  };
+  add(kCpu, Bound::kAtMost, one_process_cpu(row));
+  if (row.load.rate > 0) return add(kP99, Bound::kAtMost, 1.0);  // the schedule says what the throughput is
+  add(kThroughput, Bound::kAtLeast, 1.0);
+  if (row.kind == Kind::kCrowded) add(kKept, Bound::kAtLeast, 1.0);
+  if (row.load.connections == 1) add(kP50, Bound::kAtMost, 1.0);
 }
 
 }  // namespace
@@ -188,6 +238,7 @@ std::vector<Row> all_rows(const LoadSpec& base) {
   rows.push_back(crowded_row(base));
   rows.push_back(memory_row(base));
   add_library_rows(base, rows);
+  for (Row& row : rows) add_one_process_goals(row);
   return rows;
 }
 
@@ -195,7 +246,7 @@ std::vector<Row> rows_between_hosts(const LoadSpec& base) {
   std::vector<Row> rows;
   for (Row& row : all_rows(base)) {
     if (row.socket_kind != SocketKind::kTcp || row.load.protocol == bench::Protocol::kBinary) continue;
-    if (row.kind == Kind::kLibrary) continue;
+    if (row.is_of_libraries()) continue;
     const auto no_more = [](Figure figure) { return Goal{figure, kTwemproxy, Bound::kAtMost, 1.0}; };
     const auto no_less = [](Figure figure) { return Goal{figure, kTwemproxy, Bound::kAtLeast, 1.0}; };
     if (row.kind == Kind::kIdleMemory) {

@@ -18,6 +18,7 @@ inline constexpr std::string_view kMemcached = "memcached";
 inline constexpr std::string_view kTwemproxy = "twemproxy";
 inline constexpr std::string_view kOneProcess = "one process";  // egret-memcached
 inline constexpr std::string_view kBase = "base";               // Egret, built from another commit
+inline constexpr std::string_view kBaseOneProcess = "base's one process";
 
 // A figure of a run. Rounds lack figures that their kind of row does not have.
 struct Figure {
@@ -41,10 +42,11 @@ enum class Bound : uint8_t { kAtMost, kAtLeast };
 // A goal is judged by the worse of a row's ways of sending.
 struct Goal {
   Figure figure;
-  std::string_view peer;  // Egret's figure over this contender's, round by round; empty: Egret's figure itself
+  std::string_view peer;  // the subject's figure over this contender's, round by round; empty: its figure itself
   Bound bound = Bound::kAtMost;
   double target = 1;
   double later = 0;  // the target after that; 0: none
+  std::string_view subject = kEgret;
 };
 
 enum class Kind : uint8_t {
@@ -52,6 +54,7 @@ enum class Kind : uint8_t {
   kCrowded,     // each round with and without spinning neighbours
   kIdleMemory,  // no load: memory of idle connections
   kLibrary,     // libegret beside a socket to memcached: what egret-bench client measures
+  kPreloaded,   // libmemcached preloaded beside libmemcached to memcached: the same
 };
 
 struct Row {
@@ -59,11 +62,13 @@ struct Row {
   Kind kind = Kind::kLoad;
   bench::SocketKind socket_kind = bench::SocketKind::kTcp;
   bench::LoadSpec load;
-  bench_library::Kind library_kind{};    // of kLibrary
+  bench_library::Kind library_kind{};    // of kLibrary and kPreloaded
   std::vector<bench::Sending> sendings;  // in turn, in each round; at least one
   std::vector<Goal> goals;
   bool is_deep = false;  // its goals depend on the memcached: see goals_against
 
+  // What it measures are calls of client libraries.
+  bool is_of_libraries() const { return kind == Kind::kLibrary || kind == Kind::kPreloaded; }
   // twemproxy takes part only where there is a goal against it.
   bool has_goal_against(std::string_view peer) const;
 };

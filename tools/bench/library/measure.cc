@@ -101,10 +101,13 @@ base::Expected<std::vector<std::unique_ptr<Row>>> measure(const std::vector<std:
                                                           const MeasureOptions& options,
                                                           const std::atomic<bool>& stop) {
   std::vector<std::unique_ptr<Row>> rows;
-  for (const Kind kind : kKinds) {
+  for (const KindName& name : kKindNames) {
+    if (!options.kinds.empty() &&
+        std::find(options.kinds.begin(), options.kinds.end(), name.kind) == options.kinds.end())
+      continue;
     for (const auto& side : sides) {
       rows.push_back(std::make_unique<Row>());
-      rows.back()->kind = kind;
+      rows.back()->kind = name.kind;
       rows.back()->side = side.get();
     }
   }

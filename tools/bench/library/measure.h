@@ -1,6 +1,7 @@
 // Rounds over rows and sides: what a call took, and what CPU it took.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -16,16 +17,30 @@
 
 namespace egret::bench_library {
 
+enum class Kind : uint8_t { kGet, kPaced, kMultiget, kPipelined, kProcesses };
+struct KindName {
+  Kind kind;
+  const char* word;  // of the command line
+  const char* text;  // of the table
+};
+inline constexpr std::array<KindName, 5> kKindNames{{{Kind::kGet, "get", "get, one at a time"},
+                                                     {Kind::kPaced, "paced", "get, one a ms"},
+                                                     {Kind::kMultiget, "multiget", "multiget of 50"},
+                                                     {Kind::kPipelined, "pipelined", "32 gets under way"},
+                                                     {Kind::kProcesses, "processes", "50 processes"}}};
+inline const KindName& name_of(Kind kind) {
+  return kKindNames[static_cast<size_t>(kind)];
+}
+
 struct MeasureOptions {
-  double seconds = 1;  // of a turn
+  std::vector<Kind> kinds = {};  // rows of measure(); empty: all
+  double seconds = 1;            // of a turn
   size_t rounds = 3;
   size_t keys = 10'000;
   size_t value_bytes = 100;
   std::vector<pid_t> pids;  // of servers
 };
 
-enum class Kind : uint8_t { kGet, kPaced, kMultiget, kPipelined, kProcesses };
-inline constexpr Kind kKinds[] = {Kind::kGet, Kind::kPaced, Kind::kMultiget, Kind::kPipelined, Kind::kProcesses};
 inline constexpr uint64_t kPaceNs = 1'000'000;  // from the beginning of a call to that of the next
 inline constexpr size_t kMultigetKeys = 50;
 inline constexpr size_t kUnderWay = 32;

@@ -52,5 +52,9 @@ using LibraryOptions = std::vector<std::pair<std::string, std::string>>;
 base::Expected<std::unique_ptr<Side>> library_side(const std::string& name, const LibraryOptions& options);
 // `address`: HOST:PORT or unix:PATH.
 base::Expected<std::unique_ptr<Side>> socket_side(const std::string& address);
+// By libmemcached over that socket; over slots, in a process that egret-run has started.
+base::Expected<std::unique_ptr<Side>> libmemcached_side(const std::string& address);
+// Why there is none of the latter, where libmemcached is not installed.
+base::Status has_libmemcached();
 
 }  // namespace egret::bench_library

@@ -258,6 +258,7 @@ Expected<Server> start_egret(const EgretFiles& files, SocketKind socket_kind) {
       with_settings({files.binaries + "/egret-proxy", "--config", find_conf(files) + "/egret-proxy.yaml", "--set",
                      "listen=" + tcp + "," + socket.to_string(), "--set", "backends=" + meeting},
                     files.proxy_set);
+  server.preloader = files.binaries + "/egret-run";
   if (Status status = add_child(server, proxy, folder + "/proxy.log"); !status) return status;
   if (Status status = wait_for(server); !status) return status;
   return prepared;

@@ -19,6 +19,7 @@ namespace egret::bench {
 struct Server {
   std::string name;  // as reports call it
   Address address;
+  std::string preloader;                 // egret-run: slots serve what it starts; empty: there is none
   std::vector<pid_t> pids;               // processes whose cost is measured
   std::vector<ReservedPort> ports;       // reserved while the server runs, so that it can be restarted on them
   std::vector<TemporaryFolder> folders;  // declared before the children, so that these end first
