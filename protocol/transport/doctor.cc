@@ -29,6 +29,7 @@
 #include "base/unique_fd.h"
 #include "transport/address.h"
 #include "transport/device/advice.h"
+#include "transport/device/cards.h"
 #include "transport/device/pages.h"
 #include "transport/verbs/queue_sizes.h"
 #include "transport/verbs_common.h"
@@ -85,6 +86,7 @@ struct Port {
   std::string state;
   bool is_active = false;
   bool is_ethernet = false;
+  bool is_iwarp = false;
   device::PortPlace place{};
   Gids gids{};  // where it is active
 };
@@ -112,7 +114,8 @@ Gids gids_of(const Port& port) {
     if (gids.named.size() == kGidsNamed) continue;
     std::array<char, INET6_ADDRSTRLEN> text{};
     ::inet_ntop(AF_INET6, &address, text.data(), text.size());
-    const std::string kind = !port.is_ethernet ? "InfiniBand" : is_v2 ? "RoCE v2" : "RoCE v1";
+    const char* const of_ethernet = port.is_iwarp ? "iWARP" : is_v2 ? "RoCE v2" : "RoCE v1";
+    const std::string kind = port.is_ethernet ? of_ethernet : "InfiniBand";
     const char* const comma = interface.empty() ? "" : ", ";
     gids.named.push_back(fmt::format("{} = {} ({}{}{})", index, text.data(), kind, comma, interface));
   }
@@ -128,6 +131,7 @@ std::vector<Port> ports_of(const HostFiles& host, const std::string& device) {
     port.state = first_line(port.path + "/state").value_or("unknown");
     port.is_active = port.state.find("ACTIVE") != std::string::npos;
     port.is_ethernet = first_line(port.path + "/link_layer").value_or("") == "Ethernet";
+    port.is_iwarp = device::is_iwarp(host.sys, device);
     port.place = {.device = device, .number = number, .is_ethernet = port.is_ethernet};
     if (port.is_active) port.gids = gids_of(port);
     ports.push_back(port);
@@ -136,7 +140,8 @@ std::vector<Port> ports_of(const HostFiles& host, const std::string& device) {
 }
 
 void check_port(const Port& port, bool another_is_active, Findings& findings) {
-  const std::string what = "state " + port.state + ", " + (port.is_ethernet ? "Ethernet (RoCE)" : "InfiniBand");
+  const char* const link = !port.is_ethernet ? "InfiniBand" : port.is_iwarp ? "Ethernet (iWARP)" : "Ethernet (RoCE)";
+  const std::string what = "state " + port.state + ", " + link;
   if (port.is_active) return findings.ok(port.name, what);
   const std::string advice = port.is_ethernet ? "bring its network interface up (rdma link show; ip link set IFACE up)"
                                               : "check the cable and that a subnet manager runs (ibstat, opensm)";
@@ -158,7 +163,7 @@ void check_gids(const Port& port, bool another_has_some, Findings& findings) {
     return findings.warn(subject, list + ": link-local addresses only",
                          "give the network interface an IP address, which rdma: addresses then name (ip addr add)");
   }
-  if (port.is_ethernet && !gids.any_v2) {
+  if (port.is_ethernet && !port.is_iwarp && !gids.any_v2) {
     return findings.warn(subject, list + ": RoCE v1 only, which no router passes on",
                          "enable RoCE v2 on the adapter (cma_roce_mode -d DEVICE -p PORT -m 2)");
   }

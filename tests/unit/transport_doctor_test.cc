@@ -182,6 +182,20 @@ TEST_CASE("GIDs: none, only link-local ones, only RoCE v1") {
   }
 }
 
+TEST_CASE("an eRDMA device calls itself iWARP, and is not told to enable RoCE v2") {
+  const Host host;
+  host.folder.remove("sys/class/infiniband/rxe0/parent");
+  host.folder.write("sys/class/infiniband/rxe0/node_type", "4: RNIC");
+  fs::create_directories(host.folder.path + "/sys/class/infiniband/rxe0/device");
+  fs::create_symlink("../../../../bus/pci/drivers/erdma",
+                     host.folder.path + "/sys/class/infiniband/rxe0/device/driver");
+  for (const int index : {0, 1}) host.add_gid("rxe0", index, kGid10_9, "IB/RoCE v1");
+  const std::string text = text_of(host.examined());
+  CHECK(has(text, "ok   rxe0 port 1: state 4: ACTIVE, Ethernet (iWARP)\n"));
+  CHECK(has(text, "ok   rxe0 port 1 GIDs: 0 = ::ffff:10.9.0.1 (iWARP, eth7)"));
+  CHECK_FALSE(has(text, "cma_roce_mode"));
+}
+
 TEST_CASE("of very many GIDs a few are named and the rest counted") {
   const Host host;
   for (int i = 2; i < 120; ++i) host.add_gid("rxe0", i, kGid10_9, "RoCE v2");

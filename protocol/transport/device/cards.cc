@@ -113,6 +113,10 @@ const Card* card_of(const std::string& sys, const std::string& device) {
   return row;
 }
 
+bool is_iwarp(const std::string& sys, const std::string& device) {
+  return is_iwarp_node(fs::path(sys) / "class/infiniband" / device);
+}
+
 std::string identity_of(const std::string& sys, const std::string& device) {
   const fs::path folder = fs::path(sys) / "class/infiniband" / device;
   const Card* const card = card_of(sys, device);
@@ -131,7 +135,7 @@ std::optional<std::string> refusal(const std::string& sys, const std::string& de
   };
   if (card != nullptr && card->serves == Serves::kNo) return because(card->known);
   const bool has_immediates = card != nullptr && card->driver == "erdma";
-  if (!has_immediates && (is_iwarp || is_iwarp_node(fs::path(sys) / "class/infiniband" / device))) {
+  if (!has_immediates && (is_iwarp || device::is_iwarp(sys, device))) {
     return because(
         "it is in iWARP mode, and iWARP has no WRITE with immediate, which wake-ups and pushed results need");
   }

@@ -26,6 +26,9 @@ std::span<const Card> known_cards();
 // The row of a device, by what the kernel says of it below `sys` (/sys); null: an unknown one.
 const Card* card_of(const std::string& sys, const std::string& device);
 
+// Whether the kernel calls it an iWARP device: its GIDs are not RoCE's, whatever their type says.
+bool is_iwarp(const std::string& sys, const std::string& device);
+
 // "mlx5_core, 0x15b3:0x1017": its driver, vendor and device id, as far as the kernel says them.
 std::string identity_of(const std::string& sys, const std::string& device);
 
