@@ -1,6 +1,8 @@
 // What a forked child must not share with its parent: the sockets of sessions (a copy of a control socket would hide the
 // parent's death from the backend), what they are watched by, and their memory (mapped MADV_DONTFORK). The
 // descriptors that wake a backend over shm stay open in the child: without the memory it cannot ask for anything by them.
+// Of an RDMA device the child holds nothing either (base/local/withheld.h): /dev/null stands where its descriptors were, and
+// empty pages where it was mapped, since libibverbs may close and unmap both when the child ends.
 //
 //   fork() ─ prepare: no descriptor is half made ─▶ child: closes them, and has another generation
 //
@@ -28,6 +30,10 @@ class ForkGuard {
   // The child is to close it / not to touch it. The number is the process's own from the one call to the other.
   static void own(int fd);
   static void disown(int fd);
+
+  // The child is to have /dev/null in its place / it has been closed.
+  static void withhold(int fd);
+  static void forget(int fd);
 
   // While it lives nobody forks: descriptors are made, and owned.
   class Section {

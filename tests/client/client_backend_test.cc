@@ -158,7 +158,7 @@ TEST_CASE("values that fit no slot are whole, and those that no item may be are 
 }
 
 TEST_CASE("over TCP the same: values of any length, ops in order, a backend that is killed and comes back") {
-  BackendProcess backend({}, BackendProcess::Over::kTcp);
+  BackendProcess backend({}, BackendProcess::Over::kNetwork);
   const Pool pool = open_pool({{"backends", backend.address()}, {"reconnect_max", "50ms"}});
   const Client client = new_client(pool);
   egret_client* const c = client.get();

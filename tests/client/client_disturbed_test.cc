@@ -163,13 +163,13 @@ void disturb(Over over, const char* straight) {
 }  // namespace
 
 TEST_CASE("straight to the backend: increments that are acknowledged are done, once") {
-  disturb(Over::kShm, "host");
+  disturb(Over::kHost, "host");
 }
 
 TEST_CASE("through the proxy to a backend on this host: increments that are acknowledged are done, once") {
-  disturb(Over::kShm, "none");
+  disturb(Over::kHost, "none");
 }
 
 TEST_CASE("through the proxy to a backend over TCP: increments that are acknowledged are done, once") {
-  disturb(Over::kTcp, "none");
+  disturb(Over::kNetwork, "none");
 }

@@ -1,5 +1,6 @@
 // A pool that a proxy of this host tells: who the backends are, which way leads to each, and what becomes of ops when backends, the
 // proxy or the pool change.
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <functional>
@@ -54,7 +55,7 @@ struct TemporaryFile {
 
 // A proxy with one backend, and a client that is connected.
 struct Told {
-  explicit Told(Over over = Over::kShm, Options more = {}, std::vector<std::string> of_backend = {},
+  explicit Told(Over over = Over::kHost, Options more = {}, std::vector<std::string> of_backend = {},
                 std::vector<std::string> of_proxy = {})
       : backend(std::move(of_backend), over),
         proxy(with_backend(std::move(of_proxy))),
@@ -88,6 +89,21 @@ void check_all_calls(egret_client* c) {
   CHECK(get(c, "k") == "(miss)");
 }
 
+// Returns when each backend has taken an op. connect() waits for none that the proxy has ejected, as it may have at its start, before it
+// had its first session there.
+void connect_with_all(const Pool& pool, egret_client* c, size_t backends) {
+  connect(c);
+  std::vector<std::string> keys(backends);
+  for (int i = 0; std::ranges::count(keys, "") > 0; ++i) {
+    const std::string key = "first:" + std::to_string(i);
+    keys[static_cast<size_t>(egret_pool_server_of(pool.get(), key.data(), key.size()))] = key;
+  }
+  for (const std::string& key : keys) {
+    INFO(egret_why(c));
+    REQUIRE(eventually([&] { return set(c, key, "v") == EGRET_STORED; }));
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a backend on this host is reached straight") {
@@ -99,7 +115,7 @@ TEST_CASE("a backend on this host is reached straight") {
 }
 
 TEST_CASE("a backend over a network is reached through the proxy, and straight on request") {
-  const Told told(Over::kTcp);
+  const Told told(Over::kNetwork);
   check_all_calls(told.client.get());
   CHECK(counter(told.client.get(), "relayed_sessions") == 1);
   const Pool straight = pool_of(told.proxy, {{"straight", "all"}});
@@ -110,24 +126,24 @@ TEST_CASE("a backend over a network is reached through the proxy, and straight o
 }
 
 TEST_CASE("with straight: none everything goes through the proxy") {
-  const Told told(Over::kShm, {{"straight", "none"}});
+  const Told told(Over::kHost, {{"straight", "none"}});
   check_all_calls(told.client.get());
   CHECK(counter(told.client.get(), "relayed_sessions") == 1);
 }
 
 TEST_CASE("who is refused by a backend is served through the proxy") {
-  const Told told(Over::kShm, {}, {"max_sessions=2"});  // the proxy's two workers have them
+  const Told told(Over::kHost, {}, {"max_sessions=2"});  // the proxy's two workers have them
   check_all_calls(told.client.get());
   CHECK(counter(told.client.get(), "relayed_sessions") == 1);
 }
 
 TEST_CASE("ops go where the proxy's go, whatever the way is") {
   const BackendProcess here;
-  const BackendProcess there({}, Over::kTcp);
+  const BackendProcess there({}, Over::kNetwork);
   const ProxyProcess proxy({"backends=" + here.address() + "," + there.address()});
   const Pool pool = pool_of(proxy);
   const Client client = new_client(pool);
-  connect(client.get());
+  connect_with_all(pool, client.get(), 2);
   const Pool straight = open_pool({{"backends", here.address()}});
   const Client only_here = new_client(straight);
   connect(only_here.get());
@@ -175,12 +191,12 @@ TEST_CASE("members come and go without a failure, and the client follows within 
 }
 
 TEST_CASE("a backend that is ejected is not waited for, and is used again when it returns") {
-  BackendProcess one({}, Over::kTcp), two({}, Over::kTcp);
+  BackendProcess one({}, Over::kNetwork), two({}, Over::kNetwork);
   const ProxyProcess proxy({"backends=" + one.address() + "," + two.address(), "eject_after=2", "eject_share=100"});
   const Pool pool = pool_of(proxy);
   const Client client = new_client(pool);
   egret_client* const c = client.get();
-  connect(c);
+  connect_with_all(pool, c, 2);
   std::string of_two;
   for (int i = 0; of_two.empty(); ++i) {
     const std::string key = "key:" + std::to_string(i);
@@ -200,12 +216,12 @@ TEST_CASE("a backend that is ejected is not waited for, and is used again when i
 
 TEST_CASE("without the proxy straight sessions go on, relayed ones fail, and both are served when it is back") {
   const BackendProcess here;
-  const BackendProcess there({}, Over::kTcp);
+  const BackendProcess there({}, Over::kNetwork);
   ProxyProcess proxy({"backends=" + here.address() + "," + there.address()});
   const Pool pool = pool_of(proxy);
   const Client client = new_client(pool);
   egret_client* const c = client.get();
-  connect(c);
+  connect_with_all(pool, c, 2);
   std::string keys[2];
   for (int i = 0; keys[0].empty() || keys[1].empty(); ++i) {
     const std::string key = "key:" + std::to_string(i);
@@ -255,7 +271,7 @@ TEST_CASE("where the proxy has users every session is relayed, with the rights a
       "app:\n  password: \"$6$abcdefgh$ltjgWl6579NluT/Vi1nwEvcil.G5Nbc4NiXZaNGStk8PSwGfQv72N2CKPPrVACtLtip/"
       "cZ/1GM/O6IND4WQhG.\"\n  rights: [read, write]\n  prefixes: [\"app:\"]\n  uids: [" +
       std::to_string(::getuid()) + "]\n");
-  const Told told(Over::kShm, {{"straight", "all"}}, {}, {"users_file=" + file.path});
+  const Told told(Over::kHost, {{"straight", "all"}}, {}, {"users_file=" + file.path});
   CHECK(counter(told.client.get(), "relayed_sessions") == 1);
   CHECK(set(told.client.get(), "app:k", "v") == EGRET_STORED);
   CHECK(get(told.client.get(), "app:k") == "v");
@@ -264,7 +280,7 @@ TEST_CASE("where the proxy has users every session is relayed, with the rights a
 }
 
 TEST_CASE("a child has a client of its own, and the parent's goes on") {
-  const Told told(Over::kTcp);
+  const Told told(Over::kNetwork);
   CHECK(set(told.client.get(), "k", "v") == EGRET_STORED);
   const pid_t child = ::fork();
   if (child == 0) {

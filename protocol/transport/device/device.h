@@ -26,6 +26,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include "base/local/withheld.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "transport/device/notifier.h"
@@ -75,6 +76,7 @@ class Device final : private CmHandler {
   void raise(int event, const ibv_cq* queue, const ibv_qp* pair);
 
   ibv_context* const context_;
+  base::Withheld commands_, events_;  // its descriptors
   ibv_device_attr limits_{};
   rdma_cm_id* anchor_ = nullptr;
   std::atomic<bool> is_gone_{false};

@@ -28,6 +28,7 @@
 #include <span>
 #include <vector>
 
+#include "base/local/withheld.h"
 #include "base/unique_fd.h"
 #include "transport/device/device.h"
 #include "transport/transport.h"
@@ -100,6 +101,7 @@ class SharedQueues {
   struct Channel {
     std::shared_ptr<device::Device> device;
     CompletionChannel handle;
+    base::Withheld descriptor;
     ThreadDomain thread_domain;
     bool solicits = true;  // the device knows solicited events; the polling thread's
   };

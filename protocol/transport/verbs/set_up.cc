@@ -1,6 +1,7 @@
 #include "transport/verbs/set_up.h"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <deque>
 #include <future>
@@ -9,8 +10,10 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "base/local/helper_threads.h"
+#include "base/local/withheld.h"
 
 namespace egret::transport::verbs {
 
@@ -21,6 +24,11 @@ using device::Notifier;
 
 namespace {
 constexpr int kEventsAtOnce = 64;  // before tasks have their turn
+// librdmacm keeps a device open for the rest of the process, and a file of a device serves one process.
+std::atomic<pid_t> user_of_device{0};
+constexpr const char* kOfParent =
+    "rdma was used before this process was forked, and a device serves one process: connect after the fork only, or "
+    "reach the backend through egret-proxy";
 }  // namespace
 
 struct SetUp::Shared {
@@ -33,6 +41,7 @@ struct SetUp::Shared {
   void take_events(rdma_event_channel& from) const;
 
   const std::shared_ptr<Notifier> notifier;
+  const pid_t process = ::getpid();
   std::mutex mutex;
   std::vector<Task> tasks;
   std::deque<Task> beginnings;
@@ -40,13 +49,16 @@ struct SetUp::Shared {
   bool has_thread = true;
   bool is_running = false;  // tasks, on a caller's thread
   EventChannel channel;     // made once; ids are destroyed before it
+  base::Withheld descriptor;
 };
 
 Expected<std::shared_ptr<SetUp>> SetUp::of_process() {
   static std::mutex mutex;
   static std::weak_ptr<SetUp> known;
   const std::scoped_lock held(mutex);
-  if (auto there = known.lock(); there != nullptr) return there;
+  const pid_t self = ::getpid();
+  if (user_of_device != 0 && user_of_device != self) return Status::error(kOfParent);
+  if (auto there = known.lock(); there != nullptr && there->shared_->process == self) return there;
   auto notifier = Notifier::make();
   if (!notifier) return notifier.status();
   auto shared = std::make_shared<Shared>(notifier.value());
@@ -112,6 +124,8 @@ Expected<rdma_event_channel*> SetUp::channel() {
     auto made = make_event_channel();
     if (!made) return made.status();
     shared_->channel = std::move(made.value());
+    user_of_device = shared_->process;
+    shared_->descriptor = base::Withheld(shared_->channel->fd);
     shared_->notifier->notify();
   }
   return shared_->channel.get();
