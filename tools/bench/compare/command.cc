@@ -109,7 +109,9 @@ std::vector<Row> possible_rows(const Options& options, Report& report) {
   const Status has_libmemcached = bench_library::has_libmemcached();
   if (has_libmemcached) return rows;
   std::erase_if(rows, [](const Row& row) { return row.kind == Kind::kPreloaded; });
-  report.contenders.left_out.push_back("preloaded libmemcached is left out: " + has_libmemcached.message());
+  report.contenders.left_out.push_back(
+      "preloaded libmemcached is left out, and libegret is beside one socket to memcached: " +
+      has_libmemcached.message());
   return rows;
 }
 

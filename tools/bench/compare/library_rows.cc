@@ -15,10 +15,17 @@ using base::Expected;
 using base::Status;
 using bench_library::Side;
 
+// memcached is asked as its programs ask it, which the goals are against: by libmemcached. By one socket where that is not
+// installed, and for many under way, of which libmemcached has one.
+Expected<std::unique_ptr<Side>> side_of_memcached(const std::string& address, bench_library::Kind kind) {
+  const bool has_library = bench_library::has_libmemcached() && kind != bench_library::Kind::kPipelined;
+  return has_library ? bench_library::libmemcached_side(address) : bench_library::socket_side(address);
+}
+
 // libegret asks the proxy for its pool, and goes straight to a backend on this host.
-Expected<std::unique_ptr<Side>> side_of(const bench::Server& server) {
+Expected<std::unique_ptr<Side>> side_of(const bench::Server& server, bench_library::Kind kind) {
   const std::string address = server.address.to_string();
-  if (server.name != kEgret) return bench_library::socket_side(address);
+  if (server.name != kEgret) return side_of_memcached(address, kind);
   const std::string proxy = server.address.path.empty() ? "tcp:" + address : address;
   return bench_library::library_side("libegret", {{"proxy", proxy}});
 }
@@ -37,7 +44,7 @@ using Turn = std::function<Expected<Figures>()>;
 
 // Has stored what it will ask for.
 Expected<Turn> turn_by_side(const bench::Server& server, const Row& row, const std::atomic<bool>& stop) {
-  auto made = side_of(server);
+  auto made = side_of(server, row.library_kind);
   if (!made) return made.status();
   const std::shared_ptr<Side> side = std::move(made.value());
   const bench_library::MeasureOptions options{.seconds = row.load.duration_s, .pids = server.pids};

@@ -160,8 +160,8 @@ Row memory_row(const LoadSpec& base) {
   return row;
 }
 
-// kLibrary: by libegret, told by Egret's proxy, straight to the backend; beside one socket to memcached, which no client
-// library makes slower. Goals are against a client by libmemcached. kPreloaded: by libmemcached, to both.
+// kLibrary: by libegret, told by Egret's proxy, straight to the backend; beside libmemcached to memcached
+// (library_rows.cc). kPreloaded: by libmemcached, to both.
 Row library_row(const LoadSpec& base, Kind kind, const LibraryWork& work, SocketKind socket_kind) {
   Row row = row_of(kWorkloads[0], base, socket_kind);
   row.name = name_over(socket_kind, (kind == Kind::kLibrary ? "libegret, " : "preloaded libmemcached, ") + work.name);
