@@ -3,7 +3,7 @@
 # them, `N passed, N failed[, N skipped]`; the status is not 0 if anything failed, to build included.
 #   release  everything but most units, which asan has, and the slow variants that left_out names
 #   asan     units but those, simulation, fuzzers, hostile peers
-#   tsan     units that start threads, many clients, reloads
+#   tsan     units that start threads, many clients (of two daemons, and of one process), reloads
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 passed=0 failed=0 skipped=0 soak_minutes=
@@ -87,6 +87,6 @@ if [[ -n $soak_minutes && -n ${LIBMEMCACHED_TESTS-} ]]; then
   if tests/soak/libmemcached.py "$LIBMEMCACHED_TESTS" build/release; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 fi
 build asan sanitized && check asan -L '^(unit|sim|fuzz|hostile)$' -E "$without_asan"
-build tsan sanitized && check tsan -L '^unit$' && EGRET_SLACK=4 check tsan -R '^conformance_(many_clients|reload|reload_other_half)$'
+build tsan sanitized && check tsan -L '^unit$' && EGRET_SLACK=4 check tsan -R '^conformance_(many_clients|many_clients_one_process|reload|reload_other_half)$'
 echo "$passed passed, $failed failed, $skipped skipped" | tee build/test-totals.txt
 ((failed == 0 && passed > 0))
