@@ -310,12 +310,15 @@ Expected<Settings> GivenOptions::resolve() const {
   return settings;
 }
 
-Expected<GivenOptions> default_options() {
-  GivenOptions given;
+std::string named_file() {
   const char* const named = ::secure_getenv(kConfigVariable);
-  const bool is_named = named != nullptr && *named != '\0';
-  if (!is_named && ::access(kConfigFile, F_OK) != 0) return given;
-  if (Status loaded = given.load(is_named ? named : kConfigFile); !loaded) return loaded;
+  return named != nullptr ? named : "";
+}
+
+Expected<GivenOptions> default_options(const std::string& named) {
+  GivenOptions given;
+  if (named.empty() && ::access(kConfigFile, F_OK) != 0) return given;
+  if (Status loaded = given.load(named.empty() ? kConfigFile : named); !loaded) return loaded;
   return given;
 }
 

@@ -53,7 +53,9 @@ class GivenOptions {
   std::vector<base::OptionEntry> entries_;  // one for each name
 };
 
-// What a pool without options uses: $EGRET_CONFIG, else /etc/egret/client.yaml if it is there, else nothing.
-base::Expected<GivenOptions> default_options();
+// $EGRET_CONFIG; empty: there is none.
+std::string named_file();
+// What a pool without options uses: the file that is named, else /etc/egret/client.yaml if it is there, else nothing.
+base::Expected<GivenOptions> default_options(const std::string& named = named_file());
 
 }  // namespace egret::client

@@ -67,6 +67,27 @@ bool somebody_listens(const std::string& place) {
   });
 }
 
+std::string variable(const char* name) {
+  const char* const value = ::secure_getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// What the process was begun with: php-fpm empties its children's environment before they connect to anything.
+struct Environment {
+  const bool is_off = variable(kSwitch) == "off";
+  const std::string log = variable(kLogVariable);
+  const std::string options = client::named_file();
+};
+
+const Environment& environment() {
+  static const auto* const at_start = new Environment;
+  return *at_start;
+}
+
+[[gnu::constructor]] void remember_environment() {
+  environment();
+}
+
 bool is_stream(int fd) {
   int type = 0;
   socklen_t size = sizeof type;
@@ -81,8 +102,7 @@ ServedSockets& ServedSockets::instance() {
 }
 
 bool ServedSockets::is_switched_off() {
-  const char* const given = ::secure_getenv(kSwitch);
-  return given != nullptr && std::strcmp(given, "off") == 0;
+  return environment().is_off;
 }
 
 ServedSockets::ServedSockets() {
@@ -92,8 +112,8 @@ ServedSockets::ServedSockets() {
   ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
                    [] { instance().enter_child(); });
   is_off_ = is_switched_off();
-  const char* const path = ::secure_getenv(kLogVariable);
-  if (path != nullptr && *path != '\0') log_ = ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const std::string& path = environment().log;
+  if (!path.empty()) log_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
 std::shared_ptr<ServedSocket> ServedSockets::find(int fd) {
@@ -163,7 +183,7 @@ void ServedSockets::forget_range(unsigned first, unsigned last) {
 std::shared_ptr<ThreadEngine> ServedSockets::engine_for(const std::string& place) {
   if (auto known = known_engine(place)) return known;
   if (is_left_alone(place)) return nullptr;
-  auto given = client::default_options();
+  auto given = client::default_options(environment().options);
   if (!given) return nullptr;
   client::GivenOptions options = std::move(given.value());
   options.forget("backends");

@@ -1,10 +1,11 @@
-"""The two servers that tests compare. One pair serves a whole test file."""
+"""The two servers that tests compare, of which one pair serves a whole test file; programs under egret-run."""
 
 import os
 
 import pytest
 
 import servers
+from preloaded import Preloaded
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +24,13 @@ def subject():
     if hasattr(server, "check_changes"):
         server.check_changes()
     server.stop()
+
+
+@pytest.fixture
+def preloaded():
+    made = Preloaded()
+    yield made
+    made.stop()
 
 
 @pytest.fixture

@@ -484,14 +484,19 @@ class EgretPool(Egret):
         super().stop()
 
 
-def page_of(proxy, path):
-    """Status and text of a page at the proxy's admin address."""
-    address = re.search(r"admin address: (\S+)", proxy.log(1 << 20))[1]
+def page_of(daemon, path):
+    """Status and text of a page at the daemon's admin address."""
+    address = re.search(r"admin address: (\S+)", daemon.log(1 << 20))[1]
     try:
         with urllib.request.urlopen(f"http://{address}{path}", timeout=30 * SLACK) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as refused:
         return refused.code, refused.read().decode()
+
+
+def figure_of(daemon, metric):
+    """A metric that has no labels."""
+    return int(float(re.search(rf"^{metric} (\S+)$", page_of(daemon, "/metrics")[1], re.M)[1]))
 
 
 def start_subject(**egret_arguments):

@@ -1,80 +1,15 @@
 """libegret-preload.so: which sockets it serves, which it leaves alone, and that a program sees what it would see over TCP. That answers
 are the same, byte for byte: conformance_preloaded runs other files of this suite with the library in the test's own process."""
 
-import os
-import re
 import subprocess
-import textwrap
 
 import pytest
 
-from servers import BUILD, SLACK, SUT, Egret, EgretPool, scratch_directory, stats_of
+from preloaded import RUN
+from servers import SLACK, SUT, Egret, EgretPool, stats_of
 from test_real_clients import CLIENTS, SCRIPTS
 
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="Egret's own")
-
-RUN = BUILD / "egret-run"
-PYTHON = "/usr/bin/python3"
-# What every program here begins with: a connection, and one command at a time.
-PROGRAM = """
-import os, select, signal, socket, subprocess, sys, threading, time
-HOST, PORT = sys.argv[1], int(sys.argv[2])
-def connect():
-    return socket.create_connection((HOST, PORT), timeout=30)
-def ask(sock, text, end=b"\\r\\n"):
-    sock.sendall(text)
-    heard = b""
-    while not heard.endswith(end):
-        more = sock.recv(65536)
-        if not more:
-            return heard + b"(closed)"
-        heard += more
-    return heard
-def say(*words):
-    print(*words, flush=True)
-"""
-
-
-class Preloaded:
-    """Runs programs with the library before libc; knows what it has said of each socket."""
-
-    def __init__(self):
-        self.directory = scratch_directory()
-        self.log_path = self.directory / "log"
-
-    def start(self, text, *arguments, **environment):
-        return subprocess.Popen([RUN, PYTHON, "-c", PROGRAM + textwrap.dedent(text), *map(str, arguments)], stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                env={**os.environ, "EGRET_PRELOAD_LOG": str(self.log_path), **environment})
-
-    def run(self, text, *arguments, **environment):
-        program = self.start(text, *arguments, **environment)
-        said, _ = program.communicate(timeout=60 * SLACK)
-        assert program.returncode == 0, said + self.log()
-        return said.splitlines()
-
-    def run_client(self, argv):
-        """A program of another language, as it is. Its output."""
-        done = subprocess.run([RUN, *map(str, argv)], capture_output=True, text=True, timeout=120 * SLACK, check=False,
-                              env={**os.environ, "EGRET_PRELOAD_LOG": str(self.log_path)})
-        assert done.returncode == 0 and "FAIL" not in done.stdout, done.stdout + done.stderr + self.log()
-        return done.stdout
-
-    def log(self):
-        return self.log_path.read_text() if self.log_path.exists() else ""
-
-    def served(self):
-        """(ops by slots, commands over the connection), of all sockets that were closed."""
-        counts = re.findall(r"(\d+) ops by slots, (\d+) commands", self.log())
-        return tuple(sum(int(each[i]) for each in counts) for i in (0, 1))
-
-
-@pytest.fixture
-def preloaded():
-    made = Preloaded()
-    yield made
-    made.log_path.unlink(missing_ok=True)
-    made.directory.rmdir()
 
 
 @pytest.fixture
@@ -140,9 +75,6 @@ def test_what_a_program_loads_is_served_and_found_where_the_program_would_find_i
         say(asks.ask(sys.argv[2].encode(), heard, 100), heard.value)
         """, *egret.address, preloaded.directory / "libloads.so")
     assert said == ["5 b'END\\r\\n'"] and preloaded.served() == (1, 0)
-    for library in sources:
-        library.unlink()
-    inner.rmdir()
 
 
 def test_the_proxy_never_sees_what_goes_straight_to_the_backend(egret, preloaded):

@@ -30,7 +30,7 @@ install() {
 echo "installing: ${missing[*]}"
 # Debian starts a server when it is installed; the tests want these programs, not a server on their ports.
 quiet=()
-for server in memcached nutcracker prometheus; do
+for server in memcached nutcracker php8.2-fpm prometheus; do
   [[ " ${missing[*]} " == *" $server "* && -d /run/systemd/system ]] && quiet+=("$server.service")
 done
 ((${#quiet[@]} == 0)) || run systemctl mask --runtime "${quiet[@]}" || true
