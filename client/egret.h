@@ -11,8 +11,8 @@
  * ordered. Nothing is ever sent twice: EGRET_E_UNAVAILABLE says that an op was not sent, and may be repeated;
  * EGRET_E_UNKNOWN says that it was sent and no answer came: it was executed once or not at all.
  * Fork: a child's clients of before the fork are refused with EGRET_E_FORKED, and the parent's go on. A pool goes on in
- * both, but for backends straight over rdma: a child of a process that has had sessions with such cannot connect with them.
- * See egret_client_mine().
+ * both, but for backends straight over rdma: a child of a process that has used these cannot, and holds nothing of RDMA
+ * devices, be it the program's own. See egret_client_mine().
  * Structs begin with their size, which the caller sets: sizeof(egret_op), sizeof(egret_result). Of an array that of the
  * first element counts, for all of them.
  * Strings that are returned belong to libegret. Keys are 1 to 250 bytes, any bytes. Times are as in memcached: seconds from

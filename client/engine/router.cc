@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "client/process/fork.h"
 #include "client/process/libraries.h"
 #include "transport/address.h"
 
@@ -18,6 +19,7 @@ base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect_with_librarie
     const std::string& address, const transport::ConnectOptions& options) {
   if (transport::transport_of(address) == "rdma") {
     if (base::Status loaded = need(Library::kVerbs); !loaded) return loaded;
+    ForkGuard::expect_devices();
   }
   return transport::connect(address, options);
 }

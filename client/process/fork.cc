@@ -5,13 +5,11 @@
 #include <new>
 #include <vector>
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/local/withheld.h"
-#include "client/process/device_pages.h"
+#include "client/process/devices.h"
 
 namespace egret::client {
 
@@ -25,17 +23,9 @@ constexpr size_t kPage = 4096;
 // Never destroyed: threads may use them while the process ends.
 pthread_mutex_t mutex;  // recursive
 std::vector<int>* owned = nullptr;
-std::vector<int>* withheld = nullptr;
 uint64_t last_generation = 1;  // of this process or an ancestor
+std::atomic<bool> may_use_devices{false};
 std::once_flag is_installed;
-
-void leave_devices() {
-  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int fd : *withheld) ::dup3(nothing, fd, O_CLOEXEC);
-  ::close(nothing);
-  withheld->clear();
-  cover_device_pages();
-}
 
 void make_mutex() {
   pthread_mutexattr_t recursive;
@@ -51,9 +41,6 @@ void ForkGuard::install() {
   std::call_once(is_installed, [] {
     make_mutex();
     owned = new std::vector<int>;
-    withheld = new std::vector<int>;
-    static constexpr base::WithheldList kList{withhold, forget};
-    base::keep_withheld(kList);
     void* const at = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at != MAP_FAILED && ::madvise(at, kPage, MADV_WIPEONFORK) == 0) {
       page_ = ::new (at) std::atomic<uint64_t>(last_generation);
@@ -80,21 +67,15 @@ void ForkGuard::disown(int fd) {
   std::erase(*owned, fd);
 }
 
-void ForkGuard::withhold(int fd) {
-  const Section section;
-  withheld->push_back(fd);
-}
-
-void ForkGuard::forget(int fd) {
-  const Section section;
-  std::erase(*withheld, fd);
+void ForkGuard::expect_devices() {
+  may_use_devices.store(true, std::memory_order_relaxed);
 }
 
 // Only this thread exists. What the parent's other threads were doing is not known: nothing of a client is touched.
 void ForkGuard::enter_child() {
   for (const int fd : *owned) ::close(fd);
   owned->clear();
-  if (!withheld->empty()) leave_devices();
+  if (may_use_devices.load(std::memory_order_relaxed)) let_go_of_devices();
   make_mutex();  // it was locked by a thread whose id is another one now
   plain_ = ++last_generation;
   if (page_ != nullptr) page_->store(last_generation, std::memory_order_relaxed);

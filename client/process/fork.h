@@ -1,8 +1,7 @@
 // What a forked child must not share with its parent: the sockets of sessions (a copy of a control socket would hide the
 // parent's death from the backend), what they are watched by, and their memory (mapped MADV_DONTFORK). The
 // descriptors that wake a backend over shm stay open in the child: without the memory it cannot ask for anything by them.
-// Of an RDMA device the child holds nothing either (base/local/withheld.h): /dev/null stands where its descriptors were, and
-// empty pages where it was mapped, since libibverbs may close and unmap both when the child ends.
+// Where the process may have sessions over rdma, the child lets go of devices, too (devices.h).
 //
 //   fork() ─ prepare: no descriptor is half made ─▶ child: closes them, and has another generation
 //
@@ -31,9 +30,8 @@ class ForkGuard {
   static void own(int fd);
   static void disown(int fd);
 
-  // The child is to have /dev/null in its place / it has been closed.
-  static void withhold(int fd);
-  static void forget(int fd);
+  // From now on the process may use RDMA devices. Before it does; any thread.
+  static void expect_devices();
 
   // While it lives nobody forks: descriptors are made, and owned.
   class Section {

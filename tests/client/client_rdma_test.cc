@@ -18,7 +18,7 @@ using Over = BackendProcess::Over;
 
 // One backend over the network, and a client that has a session with it.
 struct Served {
-  explicit Served(std::vector<std::string> of_backend = {}) : backend(std::move(of_backend), Over::kNetwork) {
+  Served() : backend({}, Over::kNetwork) {
     pool = open_pool({{"backends", backend.address()}, {"reconnect_max", "50ms"}});
     client = new_client(pool);
     connect(client.get());
@@ -134,6 +134,28 @@ TEST_CASE(
   }
   CHECK(exit_code_of(child) == 0);
   CHECK(get(c, "k") == "v");
+}
+
+// librdmacm keeps the device open without them: a child would hold what its parent makes on it later.
+TEST_CASE("a child that is forked while there are no sessions holds nothing of the device either") {
+  { const Served served; }
+  CHECK(held_of_devices() > 0);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(held_of_devices());
+  CHECK(exit_code_of(child) == 0);
+}
+
+TEST_CASE("a child keeps its parent's other files, whatever number they have") {
+  const Served served;
+  int own[2];
+  REQUIRE(::pipe(own) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(::write(own[1], "x", 1) == 1 ? 0 : 1);
+  char byte = 0;
+  CHECK(::read(own[0], &byte, 1) == 1);
+  CHECK(exit_code_of(child) == 0);
+  ::close(own[0]);
+  ::close(own[1]);
 }
 
 TEST_CASE("where a proxy tells of the backend, such a child goes through the proxy") {

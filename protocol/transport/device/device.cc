@@ -63,8 +63,6 @@ Expected<std::shared_ptr<Device>> Device::of(const rdma_cm_id& id) {
 }
 
 Status Device::begin(const rdma_cm_id& user) {
-  commands_ = base::Withheld(context_->cmd_fd);
-  events_ = base::Withheld(context_->async_fd);
   if (const int error = ::ibv_query_device(context_, &limits_); error != 0) {
     return Status::system_error("ibv_query_device", error);
   }
@@ -106,8 +104,6 @@ Status Device::anchor(const rdma_cm_id& user) {
 Device::~Device() {
   if (stop_.is_open()) ::eventfd_write(stop_.get(), 1);
   if (thread_.joinable()) thread_.join();
-  commands_ = base::Withheld();
-  events_ = base::Withheld();
   // While the anchor is there, librdmacm does not close the context by itself.
   if (is_gone()) close_descriptors(*context_);
   if (anchor_ != nullptr) ::rdma_destroy_id(anchor_);

@@ -7,7 +7,7 @@
 // A failure of the device concerns all of its sessions, one of a queue those that use it: completions may never come, so
 // they are to end now. A port that is down concerns nobody: it may come back before anybody's retries end.
 //
-// librdmacm has each device open once, for as long as there are ids on it, and never tells when it closes it. An id of our
+// librdmacm has each device open once, closes one that is gone when no ids are on it, and never tells. An id of our
 // own on the device, which is used for nothing else, keeps it open for completion queues that outlive the ids of sessions.
 // When a device is taken away, the kernel waits with some (Soft-RoCE) until no process has them open, but librdmacm keeps
 // the last device of a host open for ever: so the last user closes its descriptors.
@@ -26,7 +26,6 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-#include "base/local/withheld.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "transport/device/notifier.h"
@@ -76,7 +75,6 @@ class Device final : private CmHandler {
   void raise(int event, const ibv_cq* queue, const ibv_qp* pair);
 
   ibv_context* const context_;
-  base::Withheld commands_, events_;  // its descriptors
   ibv_device_attr limits_{};
   rdma_cm_id* anchor_ = nullptr;
   std::atomic<bool> is_gone_{false};

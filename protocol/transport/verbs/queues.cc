@@ -182,7 +182,6 @@ Expected<std::shared_ptr<SharedQueues::Channel>> SharedQueues::channel_of(const 
   made->device = device;
   made->handle.reset(::ibv_create_comp_channel(device->context()));
   if (made->handle == nullptr) return verbs_error("cannot create a completion channel", errno);
-  made->descriptor = base::Withheld(made->handle->fd);
   if (Status done = unblock(made->handle->fd); !done) return done;
   if (Status watched = watch(epoll_.get(), made->handle->fd); !watched) return watched;
   ibv_td_init_attr plain{};

@@ -28,7 +28,6 @@
 #include <span>
 #include <vector>
 
-#include "base/local/withheld.h"
 #include "base/unique_fd.h"
 #include "transport/device/device.h"
 #include "transport/transport.h"
@@ -101,7 +100,6 @@ class SharedQueues {
   struct Channel {
     std::shared_ptr<device::Device> device;
     CompletionChannel handle;
-    base::Withheld descriptor;
     ThreadDomain thread_domain;
     bool solicits = true;  // the device knows solicited events; the polling thread's
   };

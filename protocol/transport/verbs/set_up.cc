@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/local/helper_threads.h"
-#include "base/local/withheld.h"
 
 namespace egret::transport::verbs {
 
@@ -49,7 +48,6 @@ struct SetUp::Shared {
   bool has_thread = true;
   bool is_running = false;  // tasks, on a caller's thread
   EventChannel channel;     // made once; ids are destroyed before it
-  base::Withheld descriptor;
 };
 
 Expected<std::shared_ptr<SetUp>> SetUp::of_process() {
@@ -125,7 +123,6 @@ Expected<rdma_event_channel*> SetUp::channel() {
     if (!made) return made.status();
     shared_->channel = std::move(made.value());
     user_of_device = shared_->process;
-    shared_->descriptor = base::Withheld(shared_->channel->fd);
     shared_->notifier->notify();
   }
   return shared_->channel.get();
