@@ -56,6 +56,8 @@ class Repository(unittest.TestCase):
         (self.root / "docs/benchmarks/results.md").write_text(README)
         (self.root / "docs/benchmarks/figures/compare.json").write_text("old figures\n")
         (self.root / "conf").mkdir()
+        (self.root / "tools/memcached/oneprocess").mkdir(parents=True)
+        (self.root / "tools/memcached/oneprocess/main.cc").write_text("")
         bench = self.root / "build/release/egret-bench"
         bench.parent.mkdir(parents=True)
         bench.write_text(BENCH)
@@ -94,8 +96,8 @@ class Base(Repository):
         self.assertTrue(all(os.access(each, os.X_OK) for each in folder.iterdir()))
         self.assertEqual((folder / "../conf/egret-proxy.yaml").read_text(), "# first\n")
 
-    def test_a_commit_without_the_one_process_has_its_daemons_built(self):
-        (self.root / "CMakeLists.txt").write_text(CMAKE.replace(" memcached)", ")"))
+    def test_a_commit_whose_egret_memcached_starts_the_daemons_has_these_built_alone(self):
+        shutil.rmtree(self.root / "tools/memcached/oneprocess")
         folder, _ = self.build(self.commit("of old"))
         self.assertEqual({each.name: each.read_text() for each in folder.iterdir()}, {"egret-backend": "of old", "egret-proxy": "of old"})
 

@@ -99,7 +99,7 @@ class Real(Compare):
 
     def check_goals(self, row, contenders):
         for goal in row["goals"]:
-            if not {goal["against"], goal["of"]} <= set(contenders):
+            if goal["against"] not in contenders:
                 self.assertEqual(goal["verdict"], "not measured")
                 continue
             ratio = goal["measured"]

@@ -107,11 +107,13 @@ std::vector<Row> possible_rows(const Options& options, Report& report) {
   if (options.namespaces) return rows_between_hosts(options.load);
   std::vector<Row> rows = all_rows(options.load);
   const Status has_libmemcached = bench_library::has_libmemcached();
-  if (has_libmemcached) return rows;
+  const bool has_preloader = bench::is_installed(options.contenders.egret.binaries + "/egret-run");
+  if (has_libmemcached && has_preloader) return rows;
   std::erase_if(rows, [](const Row& row) { return row.kind == Kind::kPreloaded; });
   report.contenders.left_out.push_back(
-      "preloaded libmemcached is left out, and libegret is beside one socket to memcached: " +
-      has_libmemcached.message());
+      "preloaded libmemcached is left out" +
+      (has_libmemcached ? ": egret-run is not there"
+                        : ", and libegret is beside one socket to memcached: " + has_libmemcached.message()));
   return rows;
 }
 

@@ -80,14 +80,13 @@ std::string egret_version(const std::string& binaries) {
   return printed_version(binaries + "/egret-proxy", "--version");
 }
 
-// With as many workers as memcached has threads. Commits before the one process was a program have none.
-void add_one_process(std::string_view name, const std::string& binaries, const std::string& version,
-                     uint64_t memory_mib, Contenders& contenders) {
-  const std::string command = binaries + "/egret-memcached -t 1";
-  if (!bench::is_installed(command)) {
-    contenders.left_out.push_back(not_installed(name, command));
-    return;
-  }
+// With as many workers as memcached has threads.
+std::string one_process_of(const std::string& binaries) {
+  return binaries + "/egret-memcached -t 1";
+}
+
+void add_one_process(std::string_view name, const std::string& command, const std::string& version, uint64_t memory_mib,
+                     Contenders& contenders) {
   contenders.present.push_back({std::string(name), version, shown(command), /*speaks_binary=*/true,
                                 [command, memory_mib](SocketKind socket_kind) {
                                   return bench::start_memcached(command, memory_mib, socket_kind);
@@ -104,7 +103,13 @@ void add_base(const ContenderOptions& options, uint64_t memory_mib, Contenders& 
   if (!options.base_name.empty()) version += ", " + options.base_name;
   contenders.present.push_back({std::string(kBase), version, "", /*speaks_binary=*/true,
                                 [files](SocketKind socket_kind) { return bench::start_egret(files, socket_kind); }});
-  if (options.one_process) add_one_process(kBaseOneProcess, options.base, version, memory_mib, contenders);
+  if (!options.one_process) return;
+  const std::string command = one_process_of(options.base);
+  if (!bench::is_installed(command)) {  // an older commit has none
+    contenders.left_out.push_back(not_installed(kBaseOneProcess, command));
+    return;
+  }
+  add_one_process(kBaseOneProcess, command, version, memory_mib, contenders);
 }
 
 }  // namespace
@@ -119,7 +124,11 @@ Expected<Contenders> find_contenders(const ContenderOptions& options) {
   const uint64_t memory_mib = server.value().memory_limit_bytes() >> 20;
   const std::string version = egret_version(options.egret.binaries);
   contenders.present.push_back({std::string(kEgret), version, "", /*speaks_binary=*/true, start});
-  if (options.one_process) add_one_process(kOneProcess, options.egret.binaries, version, memory_mib, contenders);
+  if (options.one_process) {
+    const std::string command = one_process_of(options.egret.binaries);
+    if (!bench::is_installed(command)) return Status::error(program_of(command) + " is not there");
+    add_one_process(kOneProcess, command, version, memory_mib, contenders);
+  }
   add_base(options, memory_mib, contenders);
   if (Status status = add_memcached(options, memory_mib, contenders); !status) return status;
   add_twemproxy(options, memory_mib, contenders);

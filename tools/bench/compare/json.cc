@@ -97,12 +97,12 @@ Json sendings_json(const Report& report, const RowResult& result) {
   return out;
 }
 
-Json goals_json(const Report& report, const RowResult& result) {
+Json goals_json(const Report& report, const RowResult& result, std::string_view subject) {
   Json out = Json::array();
   for (const Goal& each : goals_against(result.row, report.version_of(kMemcached))) {
+    if (each.subject != subject) continue;
     const Worse worse = worse_of(result, each);
-    Json goal = {{"of", each.subject},
-                 {"figure", each.figure.key},
+    Json goal = {{"figure", each.figure.key},
                  {"against", each.peer},
                  {each.bound == Bound::kAtMost ? "at_most" : "at_least", each.target},
                  {"sending", name_of(worse.sending)},
@@ -148,9 +148,10 @@ std::string to_json(const Report& report) {
                            {"load", load_json(each.row.load)},
                            {"discarded", each.discarded},
                            {"sendings", sendings_json(report, each)},
-                           {"goals", goals_json(report, each)},
+                           {"goals", goals_json(report, each, kEgret)},
                            {"errors", each.errors},
                            {"first_error", each.first_error}});
+    if (report.has(kOneProcess)) out["rows"].back()["one_process_goals"] = goals_json(report, each, kOneProcess);
   }
   out["sweeps"] = Json::array();
   for (const SweepResult& each : report.sweeps) out["sweeps"].push_back(sweep_json(each));

@@ -210,7 +210,7 @@ double one_process_cpu(const Row& row) {
   return 1.0;
 }
 
-// The one process is to be no worse than memcached in any row, and where kOneProcessCpu says so, to take less CPU.
+// The one process is to be no worse than memcached in any row under load, and where kOneProcessCpu says so, to take less CPU.
 void add_one_process_goals(Row& row) {
   if (row.kind != Kind::kLoad && row.kind != Kind::kCrowded) return;
   const auto add = [&row](Figure figure, Bound bound, double target) {

@@ -69,10 +69,6 @@ int fail(const std::string& why) {
   return 1;
 }
 
-}  // namespace
-
-namespace {
-
 struct Given {
   MeasureOptions measured;
   std::string backends, proxy, json_file;

@@ -1,4 +1,5 @@
 // libmemcached is loaded when it is asked for: nothing needs it to be built, and the ABI of its .so.11 is fixed.
+#include <charconv>
 #include <cstdlib>
 #include <utility>
 
@@ -70,8 +71,11 @@ class LibmemcachedSide final : public Side {
   LibmemcachedSide& operator=(const LibmemcachedSide&) = delete;
 
   Status connect_to(const bench::Address& address) {
-    const int code = address.path.empty() ? library_.server_add(client_, address.host.c_str(),
-                                                                static_cast<in_port_t>(std::stoi(address.port)))
+    in_port_t port = 0;
+    const char* const end = address.port.data() + address.port.size();
+    const bool is_number = std::from_chars(address.port.data(), end, port).ptr == end && port != 0;
+    if (address.path.empty() && !is_number) return Status::error(name_ + ": the port is no number");
+    const int code = address.path.empty() ? library_.server_add(client_, address.host.c_str(), port)
                                           : library_.server_add_unix_socket(client_, address.path.c_str());
     return code == kSuccess ? Status::ok() : failed("server", code);
   }

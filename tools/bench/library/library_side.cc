@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -34,6 +35,11 @@ class LibrarySide final : public Side {
 
   const std::string& name() const override { return name_; }
   base::Expected<std::unique_ptr<Side>> another() const override { return library_side(name_, options_); }
+
+  bool may_fork() const override {
+    return std::ranges::none_of(options_,
+                                [](const auto& each) { return each.second.find("rdma") != std::string::npos; });
+  }
 
   Status set(const std::string& key, const std::string& value) override {
     const int code = egret_set(client_.get(), key.data(), key.size(), value.data(), value.size(), 0, 0);

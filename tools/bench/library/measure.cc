@@ -106,6 +106,7 @@ base::Expected<std::vector<std::unique_ptr<Row>>> measure(const std::vector<std:
         std::find(options.kinds.begin(), options.kinds.end(), name.kind) == options.kinds.end())
       continue;
     for (const auto& side : sides) {
+      if (name.kind == Kind::kProcesses && !side->may_fork()) continue;
       rows.push_back(std::make_unique<Row>());
       rows.back()->kind = name.kind;
       rows.back()->side = side.get();
@@ -115,9 +116,8 @@ base::Expected<std::vector<std::unique_ptr<Row>>> measure(const std::vector<std:
     if (Status filled = fill(*side, options); !filled) return filled;
   }
   for (size_t round = 0; round < options.rounds && !stop.load(); ++round) {
-    for (size_t i = 0; i < rows.size(); ++i) {
-      Side& side = *sides[i % sides.size()];
-      if (Status done = run_turn(side, options, *rows[i], stop); !done) return done;
+    for (const auto& row : rows) {
+      if (Status done = run_turn(*row->side, options, *row, stop); !done) return done;
     }
   }
   return rows;

@@ -28,6 +28,7 @@ inline constexpr std::array<KindName, 5> kKindNames{{{Kind::kGet, "get", "get, o
                                                      {Kind::kMultiget, "multiget", "multiget of 50"},
                                                      {Kind::kPipelined, "pipelined", "32 gets under way"},
                                                      {Kind::kProcesses, "processes", "50 processes"}}};
+// In the order of Kind.
 inline const KindName& name_of(Kind kind) {
   return kKindNames[static_cast<size_t>(kind)];
 }
@@ -48,7 +49,7 @@ inline constexpr size_t kUnderWay = 32;
 // One kind by one side, all rounds together.
 struct Row {
   Kind kind{};
-  const Side* side = nullptr;
+  Side* side = nullptr;
   bench::Histogram calls;  // ns
   uint64_t gets = 0;
   uint64_t wall_ns = 0, own_cpu_ns = 0, server_cpu_ns = 0;
@@ -59,7 +60,7 @@ base::Status fill(Side& side, const MeasureOptions& options);
 // One turn of row.kind; adds to the row. An error: an answer was wrong, or did not come.
 base::Status run_turn(Side& side, const MeasureOptions& options, Row& row, const std::atomic<bool>& stop);
 
-// Rows by kind, then side. An error: an answer was wrong, or did not come.
+// Rows by kind, then side; none of processes for a side that may not fork. An error: an answer was wrong, or did not come.
 base::Expected<std::vector<std::unique_ptr<Row>>> measure(const std::vector<std::unique_ptr<Side>>& sides,
                                                           const MeasureOptions& options, const std::atomic<bool>& stop);
 

@@ -39,6 +39,8 @@ class Side {
   virtual const std::string& name() const = 0;
   // Another one, with connections of its own.
   virtual base::Expected<std::unique_ptr<Side>> another() const = 0;
+  // Whether children that are forked now may have others. A device serves one process.
+  virtual bool may_fork() const { return true; }
   virtual base::Status set(const std::string& key, const std::string& value) = 0;
   virtual base::Status get(const std::string& key, const std::string& value) = 0;
   // One call for all keys.
