@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """prove.py BUILD LIBRARY: what sessions share of a device, what making and ending them holds up, and what becomes of them when it is
 taken away. Runs in a guest; EGRET_DEVICE_PARTS="set_up removal" runs these only."""
-import os, pathlib, subprocess, sys, threading, time
+import datetime, os, pathlib, re, subprocess, sys, threading, time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "fabric"))
@@ -142,6 +142,13 @@ def rdma(*arguments):
     return subprocess.Popen(["rdma", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+def ms_until(event, daemon, since):
+    """From a moment to the last line of the daemon's log that tells of such an event, in ms."""
+    lines = [line for line in daemon.log().splitlines() if f"[{event}]" in line]
+    at = datetime.datetime.fromisoformat(re.match(r"\S+ \S+", lines[-1])[0])
+    return (at - since).total_seconds() * 1000
+
+
 def prove_removal():
     """Under load: sessions end, both daemons let go of the device, so that it can go, and use it when it is back."""
     backend = start_backend(f"rdma:{ADDRESS}:11311")
@@ -158,6 +165,7 @@ def prove_removal():
             each.start()
         time.sleep(0.5)
         lost = proxy.log().count("[session_lost]")
+        since = datetime.datetime.now()
         deleting = rdma("link", "delete", "rxe0")
         try:
             output, _ = deleting.communicate(timeout=PATIENCE * servers.SLACK)
@@ -167,6 +175,8 @@ def prove_removal():
             raise AssertionError(f"the device is still there; who has it open:\n{holders.stdout}\n{backend.log()}\n{proxy.log()}")
         servers.wait_for(lambda: proxy.log().count("[session_lost]") > lost, "the proxy's sessions to end", PATIENCE)
         servers.wait_for(lambda: "the RDMA device is gone" in backend.log(), "the backend's log to say why", PATIENCE)
+        print(f"removal, turn {turn}: the last session has ended {ms_until('session_lost', proxy, since):.0f} ms after the command began, "
+              f"as the proxy says, and {ms_until('session_closed', backend, since):.0f} ms, as the backend says", flush=True)
         backend.daemon.check_alive()
         proxy.daemon.check_alive()
         added = rdma("link", "add", "rxe0", "type", "rxe", "netdev", LINK)
