@@ -91,10 +91,10 @@ TEST_CASE("an event loop: a descriptor, calls that own their results, tags that 
   CHECK(client.submit(ops) == 3);
   CHECK(client.forget(2) == 1);
   while (client.pending() > 0) {
-    client.progress();
-    if (client.arm() != 0) continue;
     pollfd awaited{client.fd(), POLLIN, 0};
-    REQUIRE(::poll(&awaited, 1, 20'000) == 1);
+    // Asked anew: behind progress() nothing may be under way any more, and nothing would wake it.
+    if (client.arm() == 0 && client.pending() > 0) REQUIRE(::poll(&awaited, 1, 20'000) == 1);
+    client.progress();
   }
   REQUIRE(kept.size() == 2);
   for (const egret::Result& result : kept) CHECK(result.value() == (result.tag() == 1 ? "hello" : ""));
