@@ -1,6 +1,7 @@
 #include "client/process/devices.h"
 
 #include <charconv>
+#include <climits>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -24,7 +25,7 @@ alignas(dirent64) char buffer[64 * 1024];
 
 // Whether the open file `number` ("0", "1", …) is of a device.
 bool is_of_device(const char* number) {
-  char path[64], target[64];
+  char path[sizeof "/proc/self/fd/" + NAME_MAX], target[64];
   std::snprintf(path, sizeof path, "/proc/self/fd/%s", number);
   const ssize_t length = ::readlink(path, target, sizeof target);
   const std::string_view is(target, length > 0 ? static_cast<size_t>(length) : 0);

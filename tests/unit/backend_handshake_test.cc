@@ -675,7 +675,9 @@ TEST_CASE("a flood of handshakes is slowed; sessions that are open and other pee
     if (newcomer == 0) {
       if (::setuid(kOther) != 0) ::_exit(2);
       GoodClient client(guarded.backend.address, kSecret);
-      ::_exit(client.opens() && client.trouble("newcomer").empty() ? 0 : 1);
+      const std::string why = client.opens() ? client.trouble("newcomer") : client.why_not();
+      if (!why.empty()) std::fprintf(stderr, "newcomer: %s\n", why.c_str());
+      ::_exit(why.empty() ? 0 : 1);
     }
     int status = 0;
     REQUIRE(::waitpid(newcomer, &status, 0) == newcomer);
