@@ -29,6 +29,13 @@ class OpArray {
 // EGRET_OK, or what is wrong with it.
 int to_op(const egret_op& from, op::Op& op, const char*& why);
 
+// Whether a backend of this host is to begin now with what it was given of a call, while the rest is being encoded. The first messages
+// alone: further ones are as full as they can be, since a lane has few slots.
+inline bool begins_early(size_t submitted, size_t count) {
+  constexpr size_t kOps = 16, kMessages = 2;
+  return submitted % kOps == 0 && submitted <= kMessages * kOps && count - submitted >= kOps / 2;
+}
+
 // Submits `count` ops one after the other, waiting for room, and waits for all answers. `make(i, op, tag, stays)` gives op
 // number i, EGRET_OK or why it cannot be sent.
 template <typename Make>
@@ -50,7 +57,10 @@ void run_batch(egret_client& client, size_t count, Batch& batch, Make make) {
         taken = engine.submit(op, batch, batch.context(i), tag, stays);
       }
     }
-    if (taken == Taken::kYes) continue;
+    if (taken == Taken::kYes) {
+      if (begins_early(i + 1, count)) engine.flush_on_host();
+      continue;
+    }
     batch.expect_less();
     batch.fail(i, taken == Taken::kTooLarge ? EGRET_E_MEMORY : EGRET_E_UNAVAILABLE, tag);
   }

@@ -62,6 +62,8 @@ class Engine final : private SessionOwner {
   // backends that cannot be reached.
   Taken submit_to_all(const op::Op& op, AnswerSink& sink, uint32_t& count, uint32_t& missed);
   void flush() { active_.flush(); }
+  // Only to backends of this host that are reached straight: over a network, and for the proxy's worker, a message more costs more.
+  void flush_on_host();
   uint32_t pending() const { return calls_.in_use(); }
   // Nobody wants the answers of the ops with that tag. Returns of how many.
   uint32_t forget(const AnswerSink& sink, uint64_t tag);

@@ -236,6 +236,13 @@ void Engine::note(int level, std::string text) {
 
 // --- passes
 
+void Engine::flush_on_host() {
+  for (const auto& session : router_.sessions()) {
+    if (!session->is_open() || !session->endpoint().limits().fetch_is_local) continue;
+    if ((session->grant().features & wire::kRelayed) == 0) session->flush();
+  }
+}
+
 bool Engine::poll() {
   active_.begin_pass();
   active_.flush();

@@ -1,6 +1,7 @@
 // egret.h with real backends: calls, queues, event loops; and what becomes of ops when processes fork, stop or die.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -253,6 +254,36 @@ TEST_CASE("a multiget over several backends answers each key, from where placeme
     const bool is_first = egret_pool_server_of(all.get(), keys[i].data(), keys[i].size()) == 0;
     CHECK((get(alone.get(), keys[i]) != "(miss)") == is_first);
   }
+}
+
+TEST_CASE(
+    "a backend of this host begins with a multiget before all of it is sent; over a network it is as few messages as "
+    "can be") {
+  const auto messages_of_fifty_keys = [](BackendProcess::Over over) {
+    const BackendProcess backend({"partitions=1"}, over);
+    const Pool pool = open_pool({{"backends", backend.address()}, {"idle_window", "0"}});
+    const Client client = new_client(pool);
+    connect(client.get());
+    std::vector<std::string> keys;
+    for (int i = 0; i < 50; ++i) keys.push_back("key:" + std::to_string(i));
+    std::vector<const char*> at;
+    std::vector<size_t> lengths;
+    for (const std::string& key : keys) {
+      CHECK(set(client.get(), key, "v" + key) == EGRET_STORED);
+      at.push_back(key.data());
+      lengths.push_back(key.size());
+    }
+    std::vector<egret_result> results(keys.size(), empty_result());
+    const int64_t before = counter(client.get(), "messages");
+    CHECK(egret_mget(client.get(), at.data(), lengths.data(), keys.size(), results.data()) == 50);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      CHECK(value_of(results[i]) == "v" + keys[i]);
+      egret_release(&results[i]);
+    }
+    return counter(client.get(), "messages") - before;
+  };
+  if (std::getenv("EGRET_TEST_HOST") == nullptr) CHECK(messages_of_fifty_keys(BackendProcess::Over::kHost) == 3);
+  CHECK(messages_of_fifty_keys(BackendProcess::Over::kNetwork) == 1);
 }
 
 TEST_CASE("thousands under way: each is answered once, those of one key in their order") {
