@@ -29,11 +29,11 @@ class OpArray {
 // EGRET_OK, or what is wrong with it.
 int to_op(const egret_op& from, op::Op& op, const char*& why);
 
-// Whether a backend of this host is to begin now with what it was given of a call, while the rest is being encoded. The first messages
-// alone: further ones are as full as they can be, since a lane has few slots.
+// Whether a backend of this host is to begin now with what it was given of a call, while the rest is being encoded. Not of so many ops
+// that lanes have all their slots under way anyhow: there messages are as full as they can be.
 inline bool begins_early(size_t submitted, size_t count) {
-  constexpr size_t kOps = 16, kMessages = 2;
-  return submitted % kOps == 0 && submitted <= kMessages * kOps && count - submitted >= kOps / 2;
+  constexpr size_t kOps = 16, kMessages = 2, kMost = 128;
+  return submitted % kOps == 0 && submitted <= kMessages * kOps && count - submitted >= kOps / 2 && count <= kMost;
 }
 
 // Submits `count` ops one after the other, waiting for room, and waits for all answers. `make(i, op, tag, stays)` gives op

@@ -571,6 +571,7 @@ void serve(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc < 3) fail("egret-client-front 127.0.0.1:PORT PATH NAME=VALUE ...");
+  egret_log([](void*, int, const char* line) { std::fprintf(stderr, "front: %s\n", line); }, nullptr);
   serve(argc, argv);
   return 0;
 }
