@@ -58,7 +58,7 @@ void run_batch(egret_client& client, size_t count, Batch& batch, Make make) {
       }
     }
     if (taken == Taken::kYes) {
-      if (begins_early(i + 1, count)) engine.flush_on_host();
+      if (begins_early(i + 1, count)) engine.flush(Engine::To::kOnHost);
       continue;
     }
     batch.expect_less();

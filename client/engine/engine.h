@@ -61,9 +61,10 @@ class Engine final : private SessionOwner {
   // One op to each partition of each backend, for ops without a key. Answers come one by one, `count` of them. `missed`:
   // backends that cannot be reached.
   Taken submit_to_all(const op::Op& op, AnswerSink& sink, uint32_t& count, uint32_t& missed);
-  void flush() { active_.flush(); }
-  // Only to backends of this host that are reached straight: over a network, and for the proxy's worker, a message more costs more.
-  void flush_on_host();
+  // kOnHost: only to backends of this host that are reached straight; over a network, and for the proxy's worker, a message
+  // more costs more.
+  enum class To : uint8_t { kAll, kOnHost };
+  void flush(To to = To::kAll);
   uint32_t pending() const { return calls_.in_use(); }
   // Nobody wants the answers of the ops with that tag. Returns of how many.
   uint32_t forget(const AnswerSink& sink, uint64_t tag);

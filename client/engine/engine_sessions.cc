@@ -236,7 +236,8 @@ void Engine::note(int level, std::string text) {
 
 // --- passes
 
-void Engine::flush_on_host() {
+void Engine::flush(To to) {
+  if (to == To::kAll) return active_.flush();
   for (const auto& session : router_.sessions()) {
     if (!session->is_open() || !session->endpoint().limits().fetch_is_local) continue;
     if ((session->grant().features & wire::kRelayed) == 0) session->flush();
