@@ -29,8 +29,8 @@ class OpArray {
 // EGRET_OK, or what is wrong with it.
 int to_op(const egret_op& from, op::Op& op, const char*& why);
 
-// Whether a backend of this host is to begin now with what it was given of a call, while the rest is being encoded. Not of so many ops
-// that lanes have all their slots under way anyhow: there messages are as full as they can be.
+// Whether the ops submitted so far are sent to backends of this host now, so that they execute these while the rest is encoded. A
+// lane has few slots: with more than kMost ops all of them are under way in any case, and full messages serve best.
 inline bool begins_early(size_t submitted, size_t count) {
   constexpr size_t kOps = 16, kMessages = 2, kMost = 128;
   return submitted % kOps == 0 && submitted <= kMessages * kOps && count - submitted >= kOps / 2 && count <= kMost;

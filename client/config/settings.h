@@ -53,7 +53,7 @@ class GivenOptions {
   std::vector<base::OptionEntry> entries_;  // one for each name
 };
 
-// $EGRET_CONFIG; empty: there is none.
+// The file that $EGRET_CONFIG names; empty: it names none.
 std::string named_file();
 // What a pool without options uses: the file that is named, else /etc/egret/client.yaml if it is there, else nothing.
 base::Expected<GivenOptions> default_options(const std::string& named = named_file());

@@ -1,7 +1,8 @@
 // What a forked child has inherited of RDMA devices: their files, and pages that they have mapped (queues, and registers by which queues
 // are rung). Each holds the device's file open, and so all that the parent has made there: its peers would not see its death.
 //
-// Thread: a forked child's, the only one. Allocates nothing.
+// Thread: the only one of a child that was just forked. Allocates no memory, since another thread of the parent may have held the
+// allocator's lock.
 #pragma once
 
 namespace egret::client {

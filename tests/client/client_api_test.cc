@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "children.h"
 #include "session.h"
 
 namespace {
@@ -27,12 +28,6 @@ std::string error_of(const char* name, const char* value) {
   CHECK((code == EGRET_OK || code == EGRET_E_ARGUMENT));
   egret_options_free(options);
   return text;
-}
-
-int exit_code_of(pid_t child) {
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 }  // namespace

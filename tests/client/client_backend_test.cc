@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "backend_process.h"
+#include "children.h"
 #include "session.h"
 
 namespace {
@@ -40,12 +41,6 @@ egret_result execute(egret_client* client, const egret_op& op) {
   egret_result result = empty_result();
   egret_execute(client, &op, 1, &result);
   return result;
-}
-
-int exit_code_of(pid_t child) {
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 }  // namespace
@@ -553,12 +548,7 @@ TEST_CASE("a parent's death is seen by the backend although its child lives") {
     const Pool pool = open_pool({{"backends", backend.address()}});
     Client client = new_client(pool);
     connect(client.get());
-    if (::fork() == 0) {  // holds no descriptor of the session
-      char byte;
-      ::close(to_child[1]);
-      [[maybe_unused]] const ssize_t got = ::read(to_child[0], &byte, 1);
-      ::_exit(0);
-    }
+    leave_child_behind(to_child);  // it holds no descriptor of the session
     ::_exit(set(client.get(), "k", "v") == EGRET_STORED ? 0 : 1);
   }
   CHECK(exit_code_of(parent) == 0);

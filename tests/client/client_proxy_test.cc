@@ -132,7 +132,7 @@ TEST_CASE("with straight: none everything goes through the proxy") {
 }
 
 TEST_CASE("who is refused by a backend is served through the proxy") {
-  const Told told(Over::kHost, {}, {"max_sessions=2"});  // the proxy's two workers have them
+  const Told told(Over::kHost, {}, {"max_sessions=2"});  // the proxy's two workers take both
   check_all_calls(told.client.get());
   CHECK(counter(told.client.get(), "relayed_sessions") == 1);
 }

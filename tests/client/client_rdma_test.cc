@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "backend_process.h"
+#include "children.h"
 #include "proxy_process.h"
 #include "session.h"
 
@@ -27,12 +28,6 @@ struct Served {
   Pool pool;
   Client client;
 };
-
-int exit_code_of(pid_t child) {
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 // Descriptors and mappings of devices that this process has.
 int held_of_devices() {
@@ -84,12 +79,7 @@ TEST_CASE("a parent's death is seen by the backend although its child lives") {
       const Pool pool = open_pool({{"backends", backend.address()}, {"reconnect_max", "50ms"}});
       const Client client = new_client(pool);
       connect(client.get());
-      if (::fork() == 0) {
-        char byte;
-        ::close(to_child[1]);
-        [[maybe_unused]] const ssize_t got = ::read(to_child[0], &byte, 1);
-        ::_exit(0);
-      }
+      leave_child_behind(to_child);
       ::_exit(set(client.get(), "k", "v") == EGRET_STORED ? 0 : 1);
     }
     CHECK(exit_code_of(parent) == 0);

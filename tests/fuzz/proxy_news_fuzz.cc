@@ -1,6 +1,6 @@
-// What a proxy may tell a program of its pool: frames whole, damaged and made up, in any order, over a real socket. What must hold: the pool
-// that is believed could be one, from its head to its last member, and stays as it was told until another one is whole; states are of members
-// that there are; why a connection is of no use can be printed; no call waits.
+// A proxy that tells a program anything of its pool: frames whole, damaged and made up, in any order, over a real socket. What must hold:
+// the program believes a pool only when it is whole and possible, and keeps it until the next such one; states are of members that the
+// pool has; when the connection ends, the reason can be printed; no call waits.
 #include <csignal>
 #include <cstdlib>
 #include <memory>

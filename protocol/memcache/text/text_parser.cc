@@ -137,9 +137,9 @@ inline Step TextParser::step(std::string_view input, Command& out) {
 
 // --- What most of a client's bytes are
 
-// The next key, or the end, of a line as clients write it: "get KEY KEY...\r\n". kNeedMore: the input is something else, or
-// incomplete, which the functions below find out. They also take the first of several keys, since they must look at the
-// whole line for a key that is too long.
+// The next key, or the end, of a line as clients write it: "get KEY KEY...\r\n". kNeedMore: not taken here, so the functions
+// below parse it. These are incomplete lines, all other commands, and the first of several keys: before that one is taken,
+// the whole line must be searched for a key that is too long.
 [[gnu::always_inline]] inline Step TextParser::usual_get(std::string_view input, Command& out) {
   constexpr Step kUnusual{Event::kNeedMore, 0};
   const bool is_first = state_ == State::kLine;

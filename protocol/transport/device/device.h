@@ -7,7 +7,7 @@
 // A failure of the device concerns all of its sessions, one of a queue those that use it: completions may never come, so
 // they are to end now. A port that is down concerns nobody: it may come back before anybody's retries end.
 //
-// librdmacm has each device open once, closes one that is gone when no ids are on it, and never tells. An id of our
+// librdmacm has each device open once. When one is taken away, it closes it as soon as no ids are on it, and tells nobody. An id of our
 // own on the device, which is used for nothing else, keeps it open for completion queues that outlive the ids of sessions.
 // When a device is taken away, the kernel waits with some (Soft-RoCE) until no process has them open, but librdmacm keeps
 // the last device of a host open for ever: so the last user closes its descriptors.

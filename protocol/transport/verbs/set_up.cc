@@ -23,7 +23,8 @@ using device::Notifier;
 
 namespace {
 constexpr int kEventsAtOnce = 64;  // before tasks have their turn
-// librdmacm keeps a device open for the rest of the process, and a file of a device serves one process.
+// The process in which librdmacm was first used. It keeps a device open as long as the process lives: a child would use its
+// parent's open files, which the kernel's rdma_cm refuses.
 std::atomic<pid_t> user_of_device{0};
 constexpr const char* kOfParent =
     "rdma was used before this process was forked, and a device serves one process: connect after the fork only, or "

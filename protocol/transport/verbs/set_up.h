@@ -30,7 +30,7 @@ namespace egret::transport::verbs {
 
 class SetUp {
  public:
-  // That of the process; made if there is none. An error: an ancestor has used it, and has forked this process.
+  // That of the process; made if there is none. An error: RDMA was used before this process was forked, so it may not use it.
   static base::Expected<std::shared_ptr<SetUp>> of_process();
   // By the last one that had a reference: what was posted runs first. On its own thread it does not wait for that.
   ~SetUp();

@@ -15,8 +15,8 @@ using base::Expected;
 using base::Status;
 using bench_library::Side;
 
-// memcached is asked as its programs ask it, which the goals are against: by libmemcached. By one socket where that is not
-// installed, and for many under way, of which libmemcached has one.
+// By libmemcached, since the goals are against such clients. By a plain socket where libmemcached is not installed, and where many
+// gets are to be under way: libmemcached has one at a time.
 Expected<std::unique_ptr<Side>> side_of_memcached(const std::string& address, bench_library::Kind kind) {
   const bool has_library = bench_library::has_libmemcached() && kind != bench_library::Kind::kPipelined;
   return has_library ? bench_library::libmemcached_side(address) : bench_library::socket_side(address);

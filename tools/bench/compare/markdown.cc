@@ -158,7 +158,8 @@ std::string base_line(const RowResult& result, const BesideBase& beside, Sending
   return out + fmt::format(" {} |\n", change_text(change));
 }
 
-// Egret, and the one process, over the base commit's, a line for each row and way of sending, and how many are worse.
+// Today's build over the base commit's: Egret, then the one process. A line for each row and way of sending; below them, how many are
+// worse.
 std::string base_table(const Report& report) {
   std::string out =
       "| workload | sent | CPU per op ÷ base's | throughput ÷ base's | p99 ÷ base's | resident ÷ base's | verdict |\n"

@@ -99,7 +99,7 @@ Row row_of(const Workload& work, const LoadSpec& base, SocketKind socket_kind) {
   row.name = name_over(socket_kind, work.name);
   row.socket_kind = socket_kind;
   row.load = spec_of(work, base);
-  row.is_deep = work.depth == 16 && work.value_size <= 1024;  // longer answers are sent one by one by all
+  row.is_deep = work.depth == 16 && work.value_size <= 1024;  // every memcached sends longer answers one by one
   row.sendings = work.rate > 0 ? std::vector{Sending::kRounds} : kBothSendings;  // the schedule says when to send
   if (work.cpu > 0) row.goals = {cpu_goal(work.cpu, work.cpu_later), twemproxy_goal()};
   if (work.throughput > 0) row.goals.push_back(throughput_goal(work.throughput));
@@ -112,7 +112,7 @@ Row binary_row(const char* shape, const LoadSpec& base, uint32_t depth, uint32_t
   Row row = row_of({"", 32, depth, multiget, 0, cpu, 0, 0}, base, SocketKind::kTcp);
   row.name = std::string("binary, 32 B, ") + shape + ", TCP";
   row.load.protocol = bench::Protocol::kBinary;
-  row.is_deep = false;  // its answers an older memcached, too, collects
+  row.is_deep = false;  // an older memcached, too, sends these answers together
   return row;
 }
 

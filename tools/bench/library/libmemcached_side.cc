@@ -107,7 +107,8 @@ class LibmemcachedSide final : public Side {
     }
     int code = library_.mget(client_, pointers_.data(), lengths_.data(), keys.size());
     if (code != kSuccess) return failed("mget", code);
-    void* const result = library_.result_create(client_, nullptr);  // of each answer in turn; freed after the last one
+    void* const result =
+        library_.result_create(client_, nullptr);  // holds one answer after another; freed with the last
     size_t got = 0;
     Status status = Status::ok();
     for (; library_.fetch_result(client_, result, &code) != nullptr; ++got) {
