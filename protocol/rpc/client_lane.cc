@@ -102,6 +102,17 @@ size_t ClientLane::append(const Op& op, Waiter* waiter) {
   return expected;
 }
 
+void ClientLane::begin_pass() {
+  EGRET_ASSERT_OWNER(owner_);
+  for (uint64_t seq = std::max(flushed_, oldest_); seq < next_seq_; ++seq) {
+    Slot& sealed = slot(seq);
+    sealed.fetch_ns += now_ns_ - sealed.sent_ns;
+    sealed.sent_ns = now_ns_;
+    if (rung_for_ == seq) rung_ns_ = now_ns_;
+  }
+  take_back_want();
+}
+
 void ClientLane::seal() {
   EGRET_ASSERT_OWNER(owner_);
   if (open_ops_ == 0) return;

@@ -95,9 +95,17 @@ class ClientLane {
   uint32_t hold(const op::Result& result);
   void release(uint32_t held);
 
+  // A pass begins: what append() has sealed since the last flush() counts as sent now, since its caller may have slept
+  // before it, for as long as it likes; and want is taken back.
+  void begin_pass();
   // Seals the open message, if there is one, and stages it: with what its response needs, for which want is staged in
   // reply mode where the backend cannot be asked with the request.
   void seal();
+  // The same; the endpoint is flushed next.
+  void flush() {
+    seal();
+    flushed_ = next_seq_;
+  }
 
   // Stages at most `depth` reads: of sent messages that are due and have no read in flight, oldest first. Returns how
   // many.
@@ -233,6 +241,7 @@ class ClientLane {
 
   uint32_t held_slots_ = 0;
   uint64_t next_seq_ = 1;             // of the open message, or of the next one
+  uint64_t flushed_ = 1;              // the first message that was not flushed
   uint64_t oldest_ = 1;               // not yet answered
   uint64_t free_ = 1;                 // the slots of all messages before it may be reused
   uint32_t credit_ = layout_.window;  // messages that may be unanswered or held

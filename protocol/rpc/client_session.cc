@@ -403,9 +403,7 @@ void ClientSession::on_data_ready() {
 void ClientSession::flush() {
   EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return;
-  for (const uint32_t lane : lanes_.active()) {
-    if (lanes_[lane].progress().open_ops > 0) lanes_[lane].seal();
-  }
+  for (const uint32_t lane : lanes_.active()) lanes_[lane].flush();
   endpoint_->flush();
 }
 

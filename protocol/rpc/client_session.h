@@ -148,6 +148,9 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   // the last fetch has not completed yet: go on with passes and ask again.
   bool prepare_sleep();
 
+  // By the session's clock.
+  friend uint64_t now_ns(const ClientSession& session) { return session.clock_.now_ns(); }
+
   // The thread of the next call becomes the owner, as when a program hands its client to another thread. The threads must not
   // call at the same time.
   friend void release_owner(ClientSession& session);

@@ -79,7 +79,7 @@ PinTurn& Lanes::pin_turn(uint64_t hash) {
 void Lanes::begin_pass() {
   active_.keep_if(
       [&](uint32_t lane) { return !lanes_[lane]->progress().is_idle || shared_[lane].uploads.is_anybody_waiting(); });
-  for (const uint32_t lane : active_) lanes_[lane]->take_back_want();
+  for (const uint32_t lane : active_) lanes_[lane]->begin_pass();
 }
 
 void Lanes::release_owner() {

@@ -49,8 +49,6 @@ class Lanes {
     return endpoint_->direct_parts(op::partition_of(hash, count()));
   }
   PinTurn& pin_turn(uint64_t hash);
-  // When this pass began, by the session's clock.
-  uint64_t pass_ns() const { return times_.now_ns; }
 
   // Ops were appended that the session has not sent yet.
   bool has_open() const;

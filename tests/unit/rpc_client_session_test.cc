@@ -630,6 +630,27 @@ TEST_CASE("an unanswered op times out; a lane that stays stuck ends the session"
   CHECK(listener.codes.size() == 1);
 }
 
+TEST_CASE("after an idle hour, messages that were full before the pass began are not overdue") {
+  constexpr uint64_t kHourNs = 3'600'000'000'000;
+  Fixture f;
+  f.open();
+  f.clock.advance_ns(kHourNs);
+  Listener listener;
+  for (int i = 0; i < 100; ++i) REQUIRE(f.session.lanes()[0].append(get_of("key"), &listener));
+  REQUIRE(f.session.lanes()[0].outstanding() > 0);
+  f.session.begin_pass();
+  f.session.flush();
+  f.session.tick();
+  CHECK(f.session.is_open());
+  CHECK(listener.codes.empty());
+  // They have as long as any other.
+  f.pass_time(f.options.op_timeout_ns - ClientSession::kTickNs);
+  CHECK(listener.codes.empty());
+  f.pass_time(1);
+  CHECK(listener.codes.size() == 100);
+  CHECK(f.session.is_open());
+}
+
 // --- what it tells of its backend
 
 TEST_CASE("messages without an answer are counted in a row, and an answer ends the row") {

@@ -152,6 +152,24 @@ TEST_CASE("a client that stops after the backend was slow is slow itself, once i
   f.serve();
 }
 
+TEST_CASE("an upload that begins after an idle hour has its room for as long as any other") {
+  Fixture f;
+  f.backend.clock.advance_ns(3600 * kSecond);
+  LargeSet* begun = f.upload("begun", 3000);
+  REQUIRE(begun->enter());
+  SUBCASE("before its first byte") {}
+  SUBCASE("after a part of it") { CHECK(begun->send(std::string(500, 'b')) == 500); }
+  LargeSet* next = f.upload("next", 3000);
+  REQUIRE(!next->enter());
+  next->wait_for_room();
+  f.backend.pass_time(kSecond / 2);
+  CHECK(begun->failure() == op::ResultCode::kOk);
+  f.backend.pass_time(kSecond / 2);
+  CHECK(begun->failure() == op::ResultCode::kOutOfMemory);
+  for (LargeSet* set : {begun, next}) set->abandon();
+  f.serve();
+}
+
 TEST_CASE("an upload that waited for room and is collected instead holds up nobody who comes later") {
   Fixture f;
   LargeSet* open = f.upload("open", 3000);

@@ -34,7 +34,7 @@ bool LargeSet::enter() {
   UploadRoom& room = session_->lanes().uploads(store_.hash);
   if (!room.enter(this, total_)) return false;
   if (room.is_anybody_waiting()) session_->credit().announce();  // there may be room for the next one, too
-  moved_ns_ = session_->lanes().pass_ns();
+  moved_ns_ = now_ns(*session_);
   return entered_ = true;
 }
 
@@ -115,7 +115,7 @@ size_t LargeSet::send(std::string_view bytes) {
     opened_ = true;
     taken += next.value.size();
     sent_ += static_cast<uint32_t>(next.value.size());
-    moved_ns_ = session_->lanes().pass_ns();
+    moved_ns_ = now_ns(*session_);
   }
   return taken;
 }
@@ -134,8 +134,7 @@ void LargeSet::end_part(uint32_t length) {
   backend_is_slow_ = false;
   if (unnoted_ < kWorthSending && left() > 0) return;  // a byte now and then is not progress
   unnoted_ = 0;
-  session_->lanes().uploads(store_.hash);  // makes the lane active: without work, pass_ns() is of an earlier pass
-  moved_ns_ = session_->lanes().pass_ns();
+  moved_ns_ = now_ns(*session_);
 }
 
 size_t LargeSet::write_directly(std::string_view bytes) {

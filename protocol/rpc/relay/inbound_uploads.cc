@@ -59,7 +59,7 @@ Progress InboundUploads::part(const Op& op, ResultCode& code) {
     code = ResultCode::kNoUpload;
     return Progress::kAnswer;
   }
-  upload->moved_ns = session_.lanes().pass_ns();
+  upload->moved_ns = now_ns(session_);
   if (upload->state == State::kRefused) return Progress::kAnswer;
   if (upload->state == State::kWaiting && !find_room(*upload)) return Progress::kStalled;
   if (upload->state == State::kCollected) {
