@@ -30,16 +30,17 @@ namespace {
 constexpr int kBacklog = 1024;  // connections that wait for accept(): every worker of this host may come at once
 
 // Whether a peer of another user makes its wake-ups dear: each of its epolls that waits for the descriptor costs
-// whoever signals it a step. Time is taken by the wall clock, so one signal that took long proves nothing; several in a
-// row do.
+// whoever signals it a step. The clock is cheap to read, but where both share a CPU it counts what the peer does once it is
+// awake. So what took long by the clock is only a reason to take the thread's own time of the signals that follow; several
+// in a row that took long by that are the peer's doing.
 class WakeupCost {
  public:
-  void add(uint64_t ns) {
-    if (ns < kDearNs) {
-      in_a_row_.store(0, std::memory_order_relaxed);
-    } else if (in_a_row_.fetch_add(1, std::memory_order_relaxed) + 1 >= kMostInARow) {
-      is_too_dear_.store(true, std::memory_order_relaxed);
-    }
+  void signal(int timer) {
+    const bool is_suspected = dear_in_a_row_.load(std::memory_order_relaxed) > 0;
+    const clockid_t clock = is_suspected ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+    const uint64_t begun_ns = now_ns(clock);
+    signal_timer(timer);
+    add(now_ns(clock) - begun_ns);
   }
   // True once. Any thread that takes rings.
   bool take_verdict() {
@@ -47,9 +48,22 @@ class WakeupCost {
   }
 
  private:
+  void add(uint64_t ns) {
+    if (ns < kDearNs) {
+      dear_in_a_row_.store(0, std::memory_order_relaxed);
+    } else if (dear_in_a_row_.fetch_add(1, std::memory_order_relaxed) >= kMostInARow) {
+      is_too_dear_.store(true, std::memory_order_relaxed);
+    }
+  }
+  static uint64_t now_ns(clockid_t clock) {
+    timespec now{};
+    ::clock_gettime(clock, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  }
+
   static constexpr uint64_t kDearNs = 50'000;  // a wake-up takes about one microsecond
-  static constexpr uint32_t kMostInARow = 8;
-  std::atomic<uint32_t> in_a_row_{0};
+  static constexpr uint32_t kMostInARow = 8;   // after the first one, which the clock alone calls dear
+  std::atomic<uint32_t> dear_in_a_row_{0};
   std::atomic<bool> is_too_dear_{false};
   std::atomic<bool> is_told_{false};
 };
@@ -145,9 +159,7 @@ class ShmServerEndpoint final : public ServerEndpoint {
 
   void deliver(uint32_t, size_t, size_t) override {
     if (!is_another_user_) return signal_timer(to_client_.get());
-    const uint64_t begun_ns = now_ns();
-    signal_timer(to_client_.get());
-    wakeup_cost_.add(now_ns() - begun_ns);
+    wakeup_cost_.signal(to_client_.get());
   }
 
   size_t poll(std::span<Event> events) override {
@@ -191,12 +203,6 @@ class ShmServerEndpoint final : public ServerEndpoint {
   void close() override { ::shutdown(socket_.get(), SHUT_RDWR); }
 
  private:
-  static uint64_t now_ns() {
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-  }
-
   struct alignas(64) RingsSeen {
     uint64_t count = 0;
   };
