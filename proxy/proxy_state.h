@@ -60,6 +60,7 @@ struct ProxyState {
   SlotMail slot_mail;  // sessions of slot clients that have ended
   Counter slot_refusals;
   base::Gauge slot_listeners;  // clients that hear news of the pool
+  base::Gauge slot_bytes;      // of the slots of slot clients' sessions: at most Config::slots.memory
 };
 
 }  // namespace egret::proxy

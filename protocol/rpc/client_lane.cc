@@ -90,7 +90,7 @@ size_t ClientLane::append(const Op& op, Waiter* waiter) {
     const size_t used = static_cast<size_t>(open_end_ - open_at_);
     if (used + size > layout_.request_slot_size || open_min_results_ + least > room ||
         open_expected_results_ + expected > room || open_ops_ == max_ops_) {
-      seal();
+      seal_open();
     }
   }
   if (open_ops_ == 0 && !open_message()) return 0;
@@ -113,7 +113,7 @@ void ClientLane::begin_pass() {
   take_back_want();
 }
 
-void ClientLane::seal() {
+void ClientLane::seal_open() {
   EGRET_ASSERT_OWNER(owner_);
   if (open_ops_ == 0) return;
   Slot& sealed = slot(next_seq_);

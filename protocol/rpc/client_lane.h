@@ -95,15 +95,14 @@ class ClientLane {
   uint32_t hold(const op::Result& result);
   void release(uint32_t held);
 
-  // A pass begins: what append() has sealed since the last flush() counts as sent now, since its caller may have slept
-  // before it, for as long as it likes; and want is taken back.
+  // A pass begins. What append() has sealed since the last seal() counts as sent now, since its caller may have slept
+  // before it, for as long as it likes. The worker is awake: clears want, so that the server need not push; done only where
+  // it is a plain store (shm).
   void begin_pass();
   // Seals the open message, if there is one, and stages it: with what its response needs, for which want is staged in
-  // reply mode where the backend cannot be asked with the request.
-  void seal();
-  // The same; the endpoint is flushed next.
-  void flush() {
-    seal();
+  // reply mode where the backend cannot be asked with the request. The endpoint is flushed next.
+  void seal() {
+    seal_open();
     flushed_ = next_seq_;
   }
 
@@ -127,8 +126,6 @@ class ClientLane {
   // On transports whose push is only a wake-up (shm): the server signalled. Responses up to `wanted_` that are found
   // from now on count as delivered (statistics only).
   void on_woken() { pushed_ = std::max(wanted_, was_wanted_); }
-  // The worker is awake: clears want, so that the server need not push. Done only where it is a plain store (shm).
-  void take_back_want();
 
   // Messages sent and not answered. A message that timed out counts until its late response comes.
   uint32_t outstanding() const { return static_cast<uint32_t>(next_seq_ - oldest_); }
@@ -210,6 +207,8 @@ class ClientLane {
   void ring_if_asleep(const std::byte* header, uint64_t seq);
   void ring_for(uint64_t seq);
   void hear_of_sleep(const std::byte* header, uint64_t seq);
+  void seal_open();
+  void take_back_want();
   void look_if_asleep();
   bool on_pushed(uint64_t seq, std::span<const std::byte> bytes);
   bool take_arrived();

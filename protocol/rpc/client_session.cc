@@ -403,7 +403,7 @@ void ClientSession::on_data_ready() {
 void ClientSession::flush() {
   EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return;
-  for (const uint32_t lane : lanes_.active()) lanes_[lane].flush();
+  for (const uint32_t lane : lanes_.active()) lanes_[lane].seal();
   endpoint_->flush();
 }
 

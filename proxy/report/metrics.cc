@@ -138,6 +138,8 @@ constexpr ClientMetric kClientMetrics[] = {
      }},
     {"egret_proxy_slots_sessions", kGauge, "Sessions of clients that reach a backend through this proxy by `slots`.",
      [](Source s) { return slot_sum(s, &SlotStats::sessions); }},
+    {"egret_proxy_slots_session_bytes", kGauge, "Memory of the slots of those sessions (at most `slots_memory`).",
+     [](Source s) { return figure(s.slot_bytes.get()); }},
     {"egret_proxy_slots_listeners", kGauge, "Clients by `slots` that hear news of the pool.",
      [](Source s) { return figure(s.slot_listeners.get()); }},
     {"egret_proxy_slots_sessions_opened_total", kCounter, "Sessions that clients by `slots` were given.",

@@ -172,6 +172,7 @@ void SlotDoor::sweep() {
 void SlotDoor::forget(uint64_t number) {
   newcomers_.erase(number);
   ledger_.forget(number);
+  proxy_.slot_bytes.set(ledger_.bytes());
 }
 
 // --- what they want
@@ -237,6 +238,7 @@ base::Expected<NewSlotSession> SlotDoor::admit(Newcomer& newcomer, const wire::H
   ledger_.admit(newcomer.number, session.client());
   session.user = ledger_.take_memory(newcomer.number, bytes);
   ledger_.open(newcomer.number);
+  proxy_.slot_bytes.set(ledger_.bytes());
   rate_.charge(newcomer.endpoint->peer_group(), proxy_.clock->now_ns(), access::HandshakeRate::cost_of_session(bytes));
   return session;
 }
@@ -273,6 +275,7 @@ void SlotDoor::refuse(Newcomer& newcomer, const std::string& why) {
 // Sessions that workers have ended.
 void SlotDoor::on_mail() {
   for (const uint64_t number : proxy_.slot_mail.take()) ledger_.forget(number);
+  proxy_.slot_bytes.set(ledger_.bytes());
 }
 
 }  // namespace egret::proxy

@@ -161,6 +161,8 @@ def test_each_of_200_processes_has_little_memory_of_its_own_and_all_together_lit
             assert after["private"] - before["private"] <= 256 * KIB, "what was made by egret_pool_open and behind it"
             assert after["slots"] <= after["slot_bytes"] + 2 * PAGE, "no more pages than those that slots are in"
         assert 0 < sum(each["slot_bytes"] for each in opened) <= 32 * MIB
+        if straight == 0:
+            assert figure_of(egret.proxies[0], "egret_proxy_slots_session_bytes") == sum(each["slot_bytes"] for each in opened)
         # Beside slots a backend has room for results that it pushes, which its figure counts: the goal is missed with it.
         assert for_straight <= straight * (max(each["slot_bytes"] for each in opened) + 16 * KIB + PAGE)
 
@@ -169,4 +171,5 @@ def test_each_of_200_processes_has_little_memory_of_its_own_and_all_together_lit
     finally:
         processes.end()
     wait_for(lambda: figure_of(egret.backend, "egret_backend_session_memory_bytes") == memory_before
-             and figure_of(egret.proxies[0], "egret_proxy_slots_sessions") == 0, "all slots to be given back")
+             and figure_of(egret.proxies[0], "egret_proxy_slots_sessions") == 0
+             and figure_of(egret.proxies[0], "egret_proxy_slots_session_bytes") == 0, "all slots to be given back")

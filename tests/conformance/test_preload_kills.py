@@ -100,7 +100,7 @@ def egret():
 
 def held_for_clients(egret):
     """What the daemons hold for who has sessions with them."""
-    of_proxy, of_backend = (("egret_proxy_slots_sessions", "egret_proxy_slots_listeners"),
+    of_proxy, of_backend = (("egret_proxy_slots_sessions", "egret_proxy_slots_session_bytes", "egret_proxy_slots_listeners"),
                             ("egret_backend_sessions", "egret_backend_sessions_closing", "egret_backend_session_memory_bytes"))
     return {name: figure_of(daemon, name) for daemon, names in ((egret.proxies[0], of_proxy), (egret.backend, of_backend)) for name in names}
 

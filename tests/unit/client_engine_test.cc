@@ -87,8 +87,12 @@ TEST_CASE("what a program submits after an idle hour has op_timeout from then on
     f.submit(count);
     f.engine->flush();
   }
-  SUBCASE("armed at once") { f.submit(count); }
-  SUBCASE("more than fits a message") { f.submit(count = 100); }
+  SUBCASE("armed at once") {
+    f.submit(count);
+  }
+  SUBCASE("more than fits a message") {
+    f.submit(count = 100);
+  }
   SUBCASE("more than fits a message, and flushed early") {
     f.submit(count = 100);
     f.engine->flush(Engine::To::kOnHost);

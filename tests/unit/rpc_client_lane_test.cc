@@ -802,7 +802,7 @@ TEST_CASE("where a push is only a wake-up, what it brought is counted as replies
   CHECK(f.lane.stage_want());
   CHECK(f.fetch());
   f.answer(2);
-  f.lane.take_back_want();  // the pass began before the wake-up was heard of
+  f.lane.begin_pass();  // the pass began before the wake-up was heard of
   f.lane.on_woken();
   CHECK(f.fetch());
   CHECK(f.fetch());  // the other one is not there yet
@@ -815,7 +815,7 @@ TEST_CASE("where a push is only a wake-up, what it brought is counted as replies
   CHECK(f.fetch());
   f.answer(4);
   f.lane.on_woken();
-  f.lane.take_back_want();
+  f.lane.begin_pass();
   CHECK(f.fetch());
   CHECK(f.counters.replies.get() == 2);
 }

@@ -158,7 +158,9 @@ TEST_CASE("an upload that begins after an idle hour has its room for as long as 
   LargeSet* begun = f.upload("begun", 3000);
   REQUIRE(begun->enter());
   SUBCASE("before its first byte") {}
-  SUBCASE("after a part of it") { CHECK(begun->send(std::string(500, 'b')) == 500); }
+  SUBCASE("after a part of it") {
+    CHECK(begun->send(std::string(500, 'b')) == 500);
+  }
   LargeSet* next = f.upload("next", 3000);
   REQUIRE(!next->enter());
   next->wait_for_room();

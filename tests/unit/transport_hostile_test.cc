@@ -237,7 +237,8 @@ TEST_SUITE("what a wake-up may cost") {
     }
     int run(int epolls, Awake awake) const {
       const sched_param before_others{.sched_priority = 1};
-      if (awake == Awake::kWorks) ::sched_setscheduler(0, SCHED_FIFO, &before_others);  // best effort: a container forbids it
+      if (awake == Awake::kWorks)
+        ::sched_setscheduler(0, SCHED_FIFO, &before_others);  // best effort: a container forbids it
       rlimit room{};
       ::getrlimit(RLIMIT_NOFILE, &room);
       room.rlim_cur = room.rlim_max;
