@@ -38,6 +38,7 @@ constexpr uint64_t kStalledNs = 5'000'000'000;
 constexpr uint64_t kMinTimeoutStepNs = 10'000'000;
 constexpr size_t kWorthReturning = 32 << 20;
 constexpr std::chrono::microseconds kTick{ClientSession::kTickNs / 1000};
+constexpr int kMostRelays = 64;  // of slot clients' requests, before the event loop has its turn
 
 }  // namespace
 
@@ -251,11 +252,12 @@ void Worker::run_passes() {
   } while (!is_all_moved || has_appended());
 }
 
-// False: answers that hold many slots should be sent first.
+// False: answers that hold many slots should be sent first. Slot clients may go on asking as fast as they are answered:
+// after a while sockets have their turn.
 bool Worker::move_requests() {
   poll_slots();
   context_.active.flush();
-  while (true) {
+  for (int relays = 0; relays < kMostRelays;) {
     // So that durations include the time of this pass, and only that.
     if (context_.active.awaits() || has_appended()) context_.pass_ns = context_.clock.now_ns();
     const bool fetched = context_.active.fetch();
@@ -264,7 +266,9 @@ bool Worker::move_requests() {
     if (!fetched && !resumed && !relayed) return true;
     context_.active.flush();
     if (!context_.lists.with_output.empty() && context_.active.holds_much()) return false;
+    relays += relayed ? 1 : 0;
   }
+  return true;
 }
 
 // Passes results on to slot clients, and takes what they ask for.

@@ -106,8 +106,10 @@ void ClientLane::begin_pass() {
   EGRET_ASSERT_OWNER(owner_);
   for (uint64_t seq = std::max(flushed_, oldest_); seq < next_seq_; ++seq) {
     Slot& sealed = slot(seq);
-    sealed.fetch_ns += now_ns_ - sealed.sent_ns;
+    const uint64_t later_ns = now_ns_ - sealed.sent_ns;
     sealed.sent_ns = now_ns_;
+    sealed.fetch_ns += later_ns;
+    if (sealed.pause_ns != 0) sealed.pause_ns += later_ns;
     if (rung_for_ == seq) rung_ns_ = now_ns_;
   }
   take_back_want();
@@ -186,6 +188,7 @@ void ClientLane::take_back_want() {
 
 uint32_t ClientLane::stage_fetches(uint32_t depth) {
   EGRET_ASSERT_OWNER(owner_);
+  flushed_ = next_seq_;
   if (is_pushed_) return 0;
   uint32_t staged = 0;
   const bool local = endpoint_.limits().fetch_is_local;

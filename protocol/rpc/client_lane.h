@@ -95,8 +95,8 @@ class ClientLane {
   uint32_t hold(const op::Result& result);
   void release(uint32_t held);
 
-  // A pass begins. What append() has sealed since the last seal() counts as sent now, since its caller may have slept
-  // before it, for as long as it likes. The worker is awake: clears want, so that the server need not push; done only where
+  // A pass begins. What append() has sealed and nobody has flushed counts as sent now, since the caller may have slept
+  // before this pass, for as long as it likes. The worker is awake: clears want, so that the server need not push; done only where
   // it is a plain store (shm).
   void begin_pass();
   // Seals the open message, if there is one, and stages it: with what its response needs, for which want is staged in
@@ -107,7 +107,7 @@ class ClientLane {
   }
 
   // Stages at most `depth` reads: of sent messages that are due and have no read in flight, oldest first. Returns how
-  // many.
+  // many. The endpoint is flushed next.
   uint32_t stage_fetches(uint32_t depth);
   // A staged read has completed. False: the response is malformed (the session is broken).
   bool on_fetched(uint64_t tag);
@@ -240,7 +240,7 @@ class ClientLane {
 
   uint32_t held_slots_ = 0;
   uint64_t next_seq_ = 1;             // of the open message, or of the next one
-  uint64_t flushed_ = 1;              // the first message that was not flushed
+  uint64_t flushed_ = 1;              // the first message that was not flushed yet
   uint64_t oldest_ = 1;               // not yet answered
   uint64_t free_ = 1;                 // the slots of all messages before it may be reused
   uint32_t credit_ = layout_.window;  // messages that may be unanswered or held

@@ -16,6 +16,7 @@ constexpr uint64_t kMostSpinNs = 2'000'000;
 constexpr uint32_t kLongestPauseMs = 20'000;
 constexpr uint32_t kMostAsks = 4;
 constexpr uint64_t kStallsOfLongValue = 4;
+constexpr uint64_t kMostBetweenTicksNs = 2 * ClientSession::kTickNs;
 }  // namespace
 
 ClientSession::ClientSession(const SessionOptions& options, const base::Clock& clock, SessionObserver& observer,
@@ -223,21 +224,24 @@ bool ClientSession::keep_alive() {
 void ClientSession::tick() {
   EGRET_ASSERT_OWNER(owner_);
   now_ns_ = clock_.now_ns();
+  // While this thread did not tick it may not have looked for answers, either (it was stopped, or its program was busy).
+  // That time is not blamed on the peer: the passes before the next tick look for what has come meanwhile.
+  const uint64_t judged_ns = std::min(now_ns_, std::exchange(ticked_ns_, now_ns_) + kMostBetweenTicksNs);
   if (state_ == State::kWaiting && now_ns_ >= deadline_ns_) return connect_now();
-  if (state_ == State::kHandshaking && now_ns_ >= (opening_.is_heard() ? deadline_ns_ : unheard_ns_))
+  if (state_ == State::kHandshaking && judged_ns >= (opening_.is_heard() ? deadline_ns_ : unheard_ns_))
     return lose("no answer to the handshake");
   if (state_ != State::kOpen) return;
-  lanes_.make_room_for_uploads();
+  lanes_.make_room_for_uploads(judged_ns);
   // op_timeout is the longest that an op waits: what would be overdue before the next tick is overdue now.
   const uint64_t overdue_ns = options_.op_timeout_ns - std::min(kTickNs, options_.op_timeout_ns / 16);
   uint64_t expired = 0, unanswered = 0;
   for (size_t i = 0; i < lanes_.active().size(); ++i) {
     ClientLane& lane = lanes_[lanes_.active()[i]];
-    if (lane.outstanding() == 0 || now_ns_ < overdue_ns) continue;
-    expired += lane.expire(now_ns_ - overdue_ns);
+    if (lane.outstanding() == 0 || judged_ns < overdue_ns) continue;
+    expired += lane.expire(judged_ns - overdue_ns);
     unanswered += lane.unanswered();
     // The late response had time to come; a lane that stays stuck needs a new session.
-    if (lane.progress().oldest_sent_ns + 2 * options_.op_timeout_ns < now_ns_) {
+    if (lane.progress().oldest_sent_ns + 2 * options_.op_timeout_ns < judged_ns) {
       counters_->signs.timeouts.set(SessionSigns::kStuck);
       return lose("the backend does not answer");
     }

@@ -196,6 +196,7 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
 
   State state_ = State::kWaiting;
   uint64_t now_ns_ = 0;       // of this pass
+  uint64_t ticked_ns_ = 0;    // when tick() was called last
   uint64_t taken_ns_ = 0;     // when results last came in; durations are measured to here, since now_ns_ may be old
   uint64_t deadline_ns_ = 0;  // kWaiting: when to try again; kHandshaking: when to give up
   uint64_t backoff_ns_ = 0;   // the longest pause before the next attempt; the shortest is half of it

@@ -115,8 +115,8 @@ bool Lanes::is_upload_waiting() const {
   return std::ranges::any_of(active_, [&](uint32_t lane) { return shared_[lane].uploads.is_anybody_waiting(); });
 }
 
-void Lanes::make_room_for_uploads() {
-  for (const uint32_t lane : active_) shared_[lane].uploads.make_room(times_.now_ns);
+void Lanes::make_room_for_uploads(uint64_t now_ns) {
+  for (const uint32_t lane : active_) shared_[lane].uploads.make_room(now_ns);
 }
 
 }  // namespace egret::rpc

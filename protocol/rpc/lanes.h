@@ -80,8 +80,8 @@ class Lanes {
   void close();
   // A pass begins: those that have nothing to do are active no more.
   void begin_pass();
-  // Gives the room of slow uploads to uploads that wait.
-  void make_room_for_uploads();
+  // Gives the room of uploads that are slow at `now_ns` to uploads that wait.
+  void make_room_for_uploads(uint64_t now_ns);
 
   void make(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
             SessionCounters& counters);

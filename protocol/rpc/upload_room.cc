@@ -46,7 +46,7 @@ bool UploadRoom::make_room(uint64_t now_ns) {
   if (waiting_.empty() || open_.empty()) return false;
   const auto slowest = std::ranges::min_element(open_, {}, [](const Open& open) { return open.set->moved_ns(); });
   const uint64_t moved_ns = slowest->set->moved_ns();
-  if (moved_ns == LargeSet::kNever || now_ns - moved_ns < kSlowNs) return false;
+  if (moved_ns == LargeSet::kNever || now_ns < moved_ns + kSlowNs) return false;
   slowest->set->lose_room();
   return true;
 }

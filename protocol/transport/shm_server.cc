@@ -31,8 +31,8 @@ constexpr int kBacklog = 1024;  // connections that wait for accept(): every wor
 
 // Whether a peer of another user makes its wake-ups dear: each of its epolls that waits for the descriptor costs
 // whoever signals it a step. The clock is cheap to read, but where both share a CPU it counts what the peer does once it is
-// awake. So what took long by the clock is only a reason to take the thread's own time of the signals that follow; several
-// in a row that took long by that are the peer's doing.
+// awake. So what took long by the clock is only a reason to take the thread's own time of the signals that follow; after
+// several in a row that took long by that, the peer is to blame.
 class WakeupCost {
  public:
   void signal(int timer) {
@@ -40,7 +40,7 @@ class WakeupCost {
     const clockid_t clock = is_suspected ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
     const uint64_t begun_ns = now_ns(clock);
     signal_timer(timer);
-    add(now_ns(clock) - begun_ns);
+    add(now_ns(clock) - begun_ns, is_suspected);
   }
   // True once. Any thread that takes rings.
   bool take_verdict() {
@@ -48,12 +48,13 @@ class WakeupCost {
   }
 
  private:
-  void add(uint64_t ns) {
-    if (ns < kDearNs) {
-      dear_in_a_row_.store(0, std::memory_order_relaxed);
-    } else if (dear_in_a_row_.fetch_add(1, std::memory_order_relaxed) >= kMostInARow) {
+  // Partitions signal at the same time: what several of them took by the clock is one suspicion.
+  void add(uint64_t ns, bool is_suspected) {
+    const bool is_dear = ns >= kDearNs;
+    if (is_dear != is_suspected) dear_in_a_row_.store(is_dear ? 1 : 0, std::memory_order_relaxed);
+    if (!is_dear || !is_suspected) return;
+    if (dear_in_a_row_.fetch_add(1, std::memory_order_relaxed) >= kMostInARow)
       is_too_dear_.store(true, std::memory_order_relaxed);
-    }
   }
   static uint64_t now_ns(clockid_t clock) {
     timespec now{};

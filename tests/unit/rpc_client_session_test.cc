@@ -117,9 +117,15 @@ struct Fixture final : SessionObserver {
     connected->peer_gone = true;
     session.on_control_ready();
   }
-  void pass_time(uint64_t ns) {
+  void tick_after(uint64_t ns) {
     clock.advance_ns(ns);
     session.tick();
+  }
+  void pass_time(uint64_t ns) {
+    for (uint64_t step = 0; ns > 0; ns -= step) {
+      step = std::min(ns, ClientSession::kTickNs);
+      tick_after(step);
+    }
   }
 
   base::ManualClock clock;
@@ -494,9 +500,9 @@ TEST_CASE("back-off doubles up to its maximum, and begins anew after a session t
   uint64_t wait = f.options.backoff_min_ns;
   for (int i = 0; i < 12; ++i) {
     const int before = connects;
-    f.pass_time(wait / 2 - 1);
+    f.tick_after(wait / 2 - 1);
     CHECK(connects == before);
-    f.pass_time(wait - (wait / 2 - 1));
+    f.tick_after(wait - (wait / 2 - 1));
     CHECK(connects == before + 1);
     wait = std::min(wait * 2, f.options.backoff_max_ns);
   }
@@ -628,6 +634,45 @@ TEST_CASE("an unanswered op times out; a lane that stays stuck ends the session"
   f.pass_time(f.options.op_timeout_ns + ClientSession::kTickNs);
   CHECK(!f.session.is_open());
   CHECK(listener.codes.size() == 1);
+}
+
+TEST_CASE("what comes while the thread stands still is found before anything is overdue") {
+  constexpr uint64_t kStillNs = 3'600'000'000'000;
+  Fixture f;
+  f.session.start();
+  SUBCASE("a grant") {
+    f.tick_after(kStillNs);
+    f.grant();
+    CHECK(f.session.is_open());
+  }
+  SUBCASE("an answer") {
+    f.grant();
+    Listener listener;
+    f.session.begin_pass();
+    REQUIRE(f.session.lanes()[0].append(get_of("key"), &listener));
+    f.session.flush();
+    f.session.tick();
+    f.tick_after(kStillNs);
+    CHECK(listener.codes.empty());
+    put_response(connected->responses.data(), kLayout, 0, 1, std::vector<op::Result>{hit("value")});
+    connected->completes_reads = true;
+    f.session.begin_pass();
+    f.session.fetch();
+    CHECK(listener.codes == std::vector<op::ResultCode>{op::ResultCode::kHit});
+  }
+  SUBCASE("no answer") {
+    f.grant();
+    Listener listener;
+    f.session.begin_pass();
+    REQUIRE(f.session.lanes()[0].append(get_of("key"), &listener));
+    f.session.flush();
+    f.session.tick();
+    f.tick_after(kStillNs);
+    CHECK(listener.codes.empty());
+    f.pass_time(ClientSession::kTickNs);
+    CHECK(listener.codes == std::vector<op::ResultCode>{op::ResultCode::kTimedOut});
+    CHECK_FALSE(f.session.is_open());
+  }
 }
 
 TEST_CASE("after an idle hour, messages that were full before the pass began are not overdue") {

@@ -88,8 +88,11 @@ class PlayedBackend final : private SessionObserver {
     session.credit().hand_out();
   }
   void pass_time(uint64_t ns) {
-    clock.advance_ns(ns);
-    session.tick();
+    for (uint64_t step = 0; ns > 0; ns -= step) {
+      step = std::min(ns, ClientSession::kTickNs);
+      clock.advance_ns(step);
+      session.tick();
+    }
   }
   // Uses up the window of lane 0 with gets that `waiter` is told of.
   void use_up_credit(Waiter& waiter) {
