@@ -88,7 +88,8 @@ void BytesEngine::act(Event event) {
     case Event::kError:
     case Event::kClose:
       is_over_ = event == Event::kClose;
-      return answer_now(command_.error);
+      places_.push_back({.bytes = std::string(command_.error), .voids_retrieval = true});
+      return;
     case Event::kNeedMore:
       return;
   }
@@ -209,6 +210,10 @@ void BytesEngine::settle() {
   while (!places_.empty()) {
     const Place& place = places_.front();
     if (!place.is_done) return;
+    if (place.voids_retrieval) {
+      retrieval_.clear();
+      retrieval_failed_ = false;
+    }
     if (place.ends_retrieval) {
       output_.append(retrieval_);
       retrieval_.clear();

@@ -174,7 +174,8 @@ void LargeGet::on_chunk(const Result& chunk) {
   }
   if (chunk.code != ResultCode::kHit) return finish_with(chunk.code);
   const uint32_t expected = std::min(result_.total_length - received_, wire::max_chunk(session_->grant().layout));
-  if (chunk.value.size() > expected) return finish_with(ResultCode::kInvalid);
+  in_vain_ = chunk.value.empty() ? in_vain_ + 1 : 0;
+  if (chunk.value.size() > expected || in_vain_ > kMostInVain) return finish_with(ResultCode::kInvalid);
   // The chunk may be shorter than asked for, even empty, if its response had too little room. Then the chunks under way
   // no longer follow on it, and what is missing must be asked for again.
   const bool is_short = chunk.value.size() < expected;

@@ -48,6 +48,8 @@ class LargeGet final : private Waiter, private CreditWaiter {
  public:
   static constexpr uint32_t kMaxInFlight = 8;  // chunks, since other gets share the lane
   static constexpr uint32_t kMaxRestarts = 3;  // then the version is pinned
+  static constexpr uint32_t kMostInVain =
+      1000;  // empty chunks in a row; an honest backend has room for a byte long before
 
   // `get`: the op whose result was partial; copies its key.
   LargeGet(ClientSession& session, const op::Op& get, LargeGetOwner& owner);
@@ -124,6 +126,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
   uint32_t requested_ = 0;  // bytes asked for, from the front
   uint32_t in_flight_ = 0;  // ops of ours that are unanswered
   uint32_t restarts_ = 0;
+  uint32_t in_vain_ = 0;  // chunks in a row that had no byte
   bool waiting_for_credit_ = false;
 };
 

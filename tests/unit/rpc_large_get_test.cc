@@ -1,0 +1,75 @@
+// Values in parts, fetched from a backend that the test plays.
+#include <optional>
+#include <string>
+
+#include "rpc/large/large_get.h"
+#include "rpc_played_backend.h"
+
+using namespace egret;
+using namespace egret::rpc;
+using op::OpCode;
+
+namespace {
+
+constexpr uint32_t kItemSizeMax = 4000;
+const std::string kValue(3000, 'v');
+
+struct Fixture final : Waiter, LargeGetOwner {
+  Fixture() {
+    op::Op get;
+    get.code = OpCode::kGet;
+    get.key = "key";
+    get.hash = backend.session.lanes().hash(get.key);
+    REQUIRE(backend.session.lanes()[0].append(get, this));
+  }
+  void on_result(const op::Result& result) override {
+    op::Op get;
+    get.code = OpCode::kGet;
+    get.key = "key";
+    get.hash = backend.session.lanes().hash(get.key);
+    large.emplace(backend.session, get, *this);
+    large->start(result);
+  }
+  bool on_length(LargeGet&, uint32_t) override { return true; }
+  void on_large_get(LargeGet& get) override {
+    code = get.result().code;
+    value = get.result().value;
+    for (const std::string_view piece : get.result().further) value += piece;
+  }
+  // The whole value is said to be there; of each chunk, what chunk_of() gives.
+  void serve(const std::function<std::string_view(const op::Op&)>& chunk_of) {
+    backend.serve([&](const op::Op& op) {
+      ++asked;
+      op::Result result = hit(op.code == OpCode::kChunk ? chunk_of(op) : std::string_view(kValue).substr(0, 100));
+      result.total_length = static_cast<uint32_t>(kValue.size());
+      return result;
+    });
+  }
+
+  PlayedBackend backend{kItemSizeMax};
+  std::optional<LargeGet> large;
+  std::optional<op::ResultCode> code;
+  std::string value;
+  int asked = 0;
+};
+
+}  // namespace
+
+TEST_CASE("chunks may be short, and empty, as long as the value comes") {
+  Fixture f;
+  while (!f.code) {
+    f.serve([&](const op::Op& op) {
+      return std::string_view(kValue).substr(op.offset, f.asked % 3 == 0 ? 0 : op.length / 2 + 1);
+    });
+  }
+  CHECK(*f.code == op::ResultCode::kHit);
+  CHECK(f.value == kValue);
+}
+
+TEST_CASE("a backend that says it has more, and never gives a byte of it, is not asked for ever") {
+  constexpr int kMostAsked = 10'000;
+  Fixture f;
+  while (!f.code && f.asked < kMostAsked) f.serve([](const op::Op&) { return std::string_view(); });
+  REQUIRE(f.code);
+  CHECK(*f.code == op::ResultCode::kInvalid);
+}
