@@ -38,7 +38,7 @@ constexpr uint64_t kStalledNs = 5'000'000'000;
 constexpr uint64_t kMinTimeoutStepNs = 10'000'000;
 constexpr size_t kWorthReturning = 32 << 20;
 constexpr std::chrono::microseconds kTick{ClientSession::kTickNs / 1000};
-constexpr int kMostRelays = 64;  // of slot clients' requests, before the event loop has its turn
+constexpr int kMostRelays = 64;  // rounds of move_requests() in which slot clients had asked for something
 
 }  // namespace
 
@@ -253,7 +253,7 @@ void Worker::run_passes() {
 }
 
 // False: answers that hold many slots should be sent first. Slot clients may go on asking as fast as they are answered:
-// after a while sockets have their turn.
+// after some rounds the event loop has its turn, and the worker comes back without sleeping.
 bool Worker::move_requests() {
   poll_slots();
   context_.active.flush();
@@ -268,6 +268,7 @@ bool Worker::move_requests() {
     if (!context_.lists.with_output.empty() && context_.active.holds_much()) return false;
     relays += relayed ? 1 : 0;
   }
+  is_cut_short_ = true;
   return true;
 }
 
@@ -291,6 +292,7 @@ bool Worker::may_block() {
     tell_control();  // what control waits for may have been answered just now
   }
   const PassLists& lists = context_.lists;
+  if (std::exchange(is_cut_short_, false)) return false;
   if (!quiet || !lists.with_output.empty() || !lists.resumable.empty() || !lists.dead.empty()) return false;
   return poller_ == nullptr || poller_->prepare_sleep();
 }

@@ -145,8 +145,9 @@ class Worker final : public rpc::SessionObserver {
   events::Event return_memory_;                        // pending for a while after connections were destroyed
   events::Event inbox_event_;
   bool ticking_ = false;
-  bool must_tick_ = false;  // a session may have to connect, or to give up connecting
-  bool destroyed_ = false;  // connections were destroyed after the last pass
+  bool must_tick_ = false;     // a session may have to connect, or to give up connecting
+  bool destroyed_ = false;     // connections were destroyed after the last pass
+  bool is_cut_short_ = false;  // there may be more to move than the last pass moved
 
   std::vector<std::unique_ptr<Connection>> connections_;
   std::unique_ptr<SlotSessions> slots_;  // null: there has been no slot client, nor another worker

@@ -82,8 +82,7 @@ class BytesEngine final : private client::AnswerSink {
     std::string bytes;  // the answer; of a request that is answered when it is the first one, nothing
     bool is_done = true;
     bool ends_retrieval = false;
-    bool voids_retrieval =
-        false;  // an error in a line whose first keys were asked for already: `bytes` are all of its answer
+    bool voids_retrieval = false;   // an error, which is all of its line's answer, asked-for keys or not
     bool is_retrieval = false;      // a request for one of its keys
     bool failed_retrieval = false;  // `bytes` are the line for all of it
     // Of requests.

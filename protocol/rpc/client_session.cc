@@ -225,8 +225,9 @@ void ClientSession::tick() {
   EGRET_ASSERT_OWNER(owner_);
   now_ns_ = clock_.now_ns();
   // While this thread did not tick it may not have looked for answers, either (it was stopped, or its program was busy).
-  // That time is not blamed on the peer: the passes before the next tick look for what has come meanwhile.
-  const uint64_t judged_ns = std::min(now_ns_, std::exchange(ticked_ns_, now_ns_) + kMostBetweenTicksNs);
+  // That time is not blamed on the peer yet: the passes before the next tick look for what has come meanwhile.
+  const uint64_t before_ns = std::exchange(ticked_ns_, now_ns_);
+  const uint64_t judged_ns = now_ns_ - before_ns <= kMostBetweenTicksNs ? now_ns_ : before_ns;
   if (state_ == State::kWaiting && now_ns_ >= deadline_ns_) return connect_now();
   if (state_ == State::kHandshaking && judged_ns >= (opening_.is_heard() ? deadline_ns_ : unheard_ns_))
     return lose("no answer to the handshake");
@@ -246,7 +247,7 @@ void ClientSession::tick() {
       return lose("the backend does not answer");
     }
   }
-  if (expired > 0) count_timeouts(expired, now_ns_ - answered_ns_ >= overdue_ns ? unanswered : 0);
+  if (expired > 0) count_timeouts(expired, judged_ns >= answered_ns_ + overdue_ns ? unanswered : 0);
   if (successor_ != nullptr) return go_on_resizing();
   look_for_better();
 }

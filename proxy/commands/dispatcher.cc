@@ -233,7 +233,7 @@ inline Outcome Dispatcher::act() {
 }
 
 Outcome Dispatcher::on_error() {
-  if (!client_.command.error.empty()) client_.replies.push_bytes(client_.command.error);
+  if (!client_.command.error.empty()) client_.replies.push_error(client_.command.error, client_.command_number);
   if (step_.event == Event::kClose) return Outcome::kClosing;
   if (++client_.command_number == 0) client_.command_number = 1;
   return Outcome::kDone;

@@ -188,6 +188,13 @@ void ReplyQueue::push_bytes(std::string_view bytes) {
   charge(*reply, bytes.size());
 }
 
+void ReplyQueue::push_error(std::string_view bytes, uint32_t command) {
+  if (head_ == nullptr && command == failed_command_) return;  // the retrieval has its end
+  const bool is_retrieval = tail_ != nullptr && tail_->command == command;
+  push_bytes(bytes);
+  if (is_retrieval) tail_->command = command;
+}
+
 void ReplyQueue::push_answered(Reply* reply, const Result& result) {
   reply->is_key = false;
   push(reply);

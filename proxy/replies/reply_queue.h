@@ -44,6 +44,8 @@ class ReplyQueue {
   void push_bytes(std::string_view bytes);                      // copied
   // END of a classic retrieval: it goes with the answer of the last key, or is written at once if all keys are answered.
   void push_end(uint32_t command);
+  // An error line, or packet. In a long retrieval's line it stands in the place of END (memcache/parser.h).
+  void push_error(std::string_view bytes, uint32_t command);
   // A filled-in Reply whose op is not sent: answered as if it had this result.
   void push_answered(Reply* reply, const op::Result& result);
   // A key whose backend cannot be reached: the line replaces the rest of its retrieval's answer.

@@ -295,6 +295,7 @@ def test_what_is_answered_while_a_backend_is_down(mortal):
         b"get %s\r\n" % gone,
         b"get %s %s\r\n" % (here, also_here),
         b"get %s %s %s\r\n" % (here, gone, also_here),  # fails from there on, as one retrieval
+        b"get %s" % gone + b" k" * 8300 + b" " + b"x" * 260 + b"\r\n",  # so long that its keys are asked for before the error is read
         b"set %s 0 0 3\r\nnew\r\nset %s 0 0 3\r\nnew\r\n" % (gone, here),
         b"set %s 0 0 9000\r\n%s\r\nset %s 0 0 9000\r\n%s\r\n" % (gone, b"g" * 9000, also_here, b"h" * 9000),
         b"delete %s\r\nincr %s 1\r\ntouch %s 0\r\ngat 0 %s\r\n" % (gone, gone, gone, gone),
@@ -304,6 +305,7 @@ def test_what_is_answered_while_a_backend_is_down(mortal):
         UNAVAILABLE,
         b"VALUE %s 0 1\r\nv\r\nVALUE %s 0 1\r\nv\r\nEND\r\n" % (here, also_here),
         b"VALUE %s 0 1\r\nv\r\n" % here + UNAVAILABLE,
+        UNAVAILABLE,
         UNAVAILABLE + b"STORED\r\n",
         UNAVAILABLE + b"STORED\r\n",
         UNAVAILABLE * 4,

@@ -216,7 +216,7 @@ class SteeredBackend {
 
  private:
   enum class Mishap : uint8_t {
-    kNone,  // up to 7, as the others are late
+    kNone,  // and all up to 7: of a byte's values most are no mishap
     kSilence = 8,
     kTorn,
     kTrailingByte,

@@ -675,6 +675,23 @@ TEST_CASE("what comes while the thread stands still is found before anything is 
   }
 }
 
+TEST_CASE("nor is it overdue at once where the limit is shorter than a tick") {
+  Fixture f;
+  f.open();
+  f.options.op_timeout_ns = ClientSession::kTickNs / 4;
+  f.session.set_options(f.options);
+  Listener listener;
+  f.session.begin_pass();
+  f.session.tick();
+  REQUIRE(f.session.lanes()[0].append(get_of("key"), &listener));
+  f.session.flush();
+  f.tick_after(3'600'000'000'000);
+  CHECK(listener.codes.empty());
+  CHECK(f.session.is_open());
+  f.tick_after(ClientSession::kTickNs);
+  CHECK(listener.codes == std::vector<op::ResultCode>{op::ResultCode::kTimedOut});
+}
+
 TEST_CASE("after an idle hour, messages that were full before the pass began are not overdue") {
   constexpr uint64_t kHourNs = 3'600'000'000'000;
   Fixture f;

@@ -46,10 +46,9 @@ class LargeGetOwner {
 
 class LargeGet final : private Waiter, private CreditWaiter {
  public:
-  static constexpr uint32_t kMaxInFlight = 8;  // chunks, since other gets share the lane
-  static constexpr uint32_t kMaxRestarts = 3;  // then the version is pinned
-  static constexpr uint32_t kMostInVain =
-      1000;  // empty chunks in a row; an honest backend has room for a byte long before
+  static constexpr uint32_t kMaxInFlight = 8;    // chunks, since other gets share the lane
+  static constexpr uint32_t kMaxRestarts = 3;    // then the version is pinned
+  static constexpr uint32_t kMostInVain = 1000;  // empty chunks in a row; an honest backend gives a byte long before
 
   // `get`: the op whose result was partial; copies its key.
   LargeGet(ClientSession& session, const op::Op& get, LargeGetOwner& owner);
