@@ -82,7 +82,8 @@ class LibrarySide final : public Side {
     Status status = Status::ok();
     std::array<egret_result, kReaped> reaped;
     for (size_t sent = 0, done = 0; done < ops_.size();) {
-      const int taken = sent < ops_.size() ? egret_submit(client_.get(), &ops_[sent], ops_.size() - sent) : 0;
+      const size_t room = std::min(ops_.size() - sent, kUnderWay - (sent - done));
+      const int taken = room > 0 ? egret_submit(client_.get(), &ops_[sent], room) : 0;
       if (taken < 0 && taken != EGRET_E_AGAIN) return failed("submit", taken);
       sent += taken > 0 ? static_cast<size_t>(taken) : 0;
       reaped.fill(empty_result());

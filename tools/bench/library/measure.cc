@@ -13,11 +13,13 @@ namespace {
 
 using base::Status;
 
-constexpr size_t kBatches = 1000;  // of a turn
+constexpr size_t kBatches = 1000;       // of a turn
+constexpr size_t kLongBatches = 32;     // of pipelined gets
+constexpr size_t kWindowsOfBatch = 32;  // of pipelined gets: one batch has so many times kUnderWay
 
 size_t keys_of(Kind kind) {
   if (kind == Kind::kMultiget) return kMultigetKeys;
-  return kind == Kind::kPipelined ? kUnderWay : 1;
+  return kind == Kind::kPipelined ? kUnderWay * kWindowsOfBatch : 1;
 }
 
 void sleep_until(uint64_t at_ns) {
@@ -32,8 +34,9 @@ class Turn {
   Turn(Side& side, const MeasureOptions& options, Row& row) : side_(side), options_(options), row_(row) {}
 
   Status run(const std::atomic<bool>& stop) {
-    const std::vector<Batch> batches =
-        make_batches(kBatches, keys_of(row_.kind), options_.keys, options_.value_bytes, row_.gets);
+    const bool is_long = row_.kind == Kind::kPipelined;
+    const std::vector<Batch> batches = make_batches(is_long ? kLongBatches : kBatches, keys_of(row_.kind),
+                                                    options_.keys, options_.value_bytes, row_.gets);
     const auto before = bench::read_process_cost(options_.pids);
     if (!before) return before.status();
     size_t next = 0;
@@ -45,7 +48,7 @@ class Turn {
       const uint64_t begun_ns = bench::monotonic_ns();
       if (Status done = call(batch); !done) return done;
       now_ns = bench::monotonic_ns();
-      row_.calls.record(now_ns - begun_ns);
+      row_.calls.record((now_ns - begun_ns) / (is_long ? kWindowsOfBatch : 1));
       row_.gets += batch.keys.size();
     }
     const auto after = bench::read_process_cost(options_.pids);

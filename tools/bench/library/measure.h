@@ -44,13 +44,12 @@ struct MeasureOptions {
 
 inline constexpr uint64_t kPaceNs = 1'000'000;  // from the beginning of a call to that of the next
 inline constexpr size_t kMultigetKeys = 50;
-inline constexpr size_t kUnderWay = 32;
 
 // One kind by one side, all rounds together.
 struct Row {
   Kind kind{};
   Side* side = nullptr;
-  bench::Histogram calls;  // ns
+  bench::Histogram calls;  // ns; pipelined: of 1,024 gets, by 32
   uint64_t gets = 0;
   uint64_t wall_ns = 0, own_cpu_ns = 0, server_cpu_ns = 0;
 };

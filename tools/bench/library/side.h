@@ -15,6 +15,8 @@
 
 namespace egret::bench_library {
 
+inline constexpr size_t kUnderWay = 32;
+
 inline std::string key_of(size_t number) {
   return "client:" + std::to_string(number);
 }
@@ -45,7 +47,8 @@ class Side {
   virtual base::Status get(const std::string& key, const std::string& value) = 0;
   // One call for all keys.
   virtual base::Status multiget(const std::vector<std::string>& keys, const std::vector<std::string>& values) = 0;
-  // All of them under way at once, each a get of its own.
+  // Each a get of its own. From the first on, kUnderWay of them are under way, as far as there are so many: an answer makes
+  // room for the next.
   virtual base::Status pipelined(const std::vector<std::string>& keys, const std::vector<std::string>& values) = 0;
 };
 

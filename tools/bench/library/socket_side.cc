@@ -27,7 +27,8 @@ class SocketSide final : public Side {
 
   Status set(const std::string& key, const std::string& value) override {
     out_ = "set " + key + " 0 0 " + std::to_string(value.size()) + "\r\n" + value + "\r\n";
-    return ask("STORED\r\n");
+    expected_ = "STORED\r\n";
+    return ask();
   }
 
   Status get(const std::string& key, const std::string& value) override {
@@ -35,7 +36,7 @@ class SocketSide final : public Side {
     expected_.clear();
     expect(key, value);
     expected_ += kEnd;
-    return ask(expected_);
+    return ask();
   }
 
   Status multiget(const std::vector<std::string>& keys, const std::vector<std::string>& values) override {
@@ -47,18 +48,30 @@ class SocketSide final : public Side {
     }
     out_ += "\r\n";
     expected_ += kEnd;
-    return ask(expected_);
+    return ask();
   }
 
   Status pipelined(const std::vector<std::string>& keys, const std::vector<std::string>& values) override {
     out_.clear();
     expected_.clear();
+    std::vector<size_t> asked, answered;  // where each one's command and answer end
     for (size_t i = 0; i < keys.size(); ++i) {
-      out_.append("get ").append(keys[i]).append("\r\n");
+      asked.push_back(out_.append("get ").append(keys[i]).append("\r\n").size());
       expect(keys[i], values[i]);
-      expected_ += kEnd;
+      answered.push_back(expected_.append(kEnd).size());
     }
-    return ask(expected_);
+    size_t sent = 0, done = 0, got = 0;
+    while (done < keys.size()) {
+      const size_t until = std::min(keys.size(), done + kUnderWay);
+      const size_t from = sent == 0 ? 0 : asked[sent - 1];
+      if (until > sent) {
+        if (Status all = send(std::string_view(out_).substr(from, asked[until - 1] - from)); !all) return all;
+      }
+      sent = until;
+      if (Status more = receive(got); !more) return more;
+      while (done < keys.size() && answered[done] <= got) ++done;
+    }
+    return Status::ok();
   }
 
  private:
@@ -67,24 +80,33 @@ class SocketSide final : public Side {
     expected_.append(value).append("\r\n");
   }
 
-  // Sends out_, and reads until there are as many bytes as are expected.
-  Status ask(std::string_view expected) {
-    if (expected.size() > kBuffer) return Status::error("answers are longer than 256 KiB: take shorter values");
-    for (std::string_view left = out_; !left.empty();) {
-      const ssize_t sent = ::send(socket_.get(), left.data(), left.size(), MSG_NOSIGNAL);
+  // Sends out_, and reads until expected_ is there.
+  Status ask() {
+    if (Status sent = send(out_); !sent) return sent;
+    for (size_t got = 0; got < expected_.size();) {
+      if (Status more = receive(got); !more) return more;
+    }
+    return Status::ok();
+  }
+
+  Status send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (sent < 0) return Status::system_error("send", errno);
-      left.remove_prefix(static_cast<size_t>(sent));
+      bytes.remove_prefix(static_cast<size_t>(sent));
     }
-    size_t got = 0;
-    while (got < expected.size()) {
-      const ssize_t more = ::recv(socket_.get(), in_.get() + got, kBuffer - got, 0);
-      if (more <= 0) return Status::error(name_ + " has closed the connection, or answers too little");
-      got += static_cast<size_t>(more);
-      const size_t compared = std::min(got, expected.size());
-      if (std::string_view(in_.get(), compared) != expected.substr(0, compared)) {
-        return Status::error(name_ + " answers something else: " + std::string(in_.get(), std::min<size_t>(got, 60)));
-      }
+    return Status::ok();
+  }
+
+  // The next bytes of expected_, of which `got` are here already.
+  Status receive(size_t& got) {
+    const ssize_t more = ::recv(socket_.get(), in_.get(), kBuffer, 0);
+    if (more <= 0) return Status::error(name_ + " has closed the connection, or answers too little");
+    const std::string_view bytes(in_.get(), static_cast<size_t>(more));
+    if (!std::string_view(expected_).substr(got).starts_with(bytes)) {
+      return Status::error(name_ + " answers something else: " + std::string(bytes.substr(0, 60)));
     }
+    got += bytes.size();
     return Status::ok();
   }
 
