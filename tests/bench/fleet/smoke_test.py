@@ -50,12 +50,15 @@ class Fleet(unittest.TestCase):
         self.assertIn("max_sessions = 4", done.stderr)
 
     def three_hundred_are_back(self, transport, **environment):
-        done = run("--at", transport, "--sessions", "300", "--restart", "300", "--backends", "1", "--json", **environment)
-        self.assertEqual(done.returncode, 0, (done.stdout, done.stderr))
-        (row,) = tables_of(done)["restart"]
-        self.assertEqual(row["sessions"], "300")
-        self.assertGreater(row["gets meanwhile"], 0)
-        return row
+        """The further worker comes back at a moment of its own: seldom as the last of all, and then it gets nothing meanwhile."""
+        for _ in range(3):
+            done = run("--at", transport, "--sessions", "300", "--restart", "300", "--backends", "1", "--json", **environment)
+            self.assertEqual(done.returncode, 0, (done.stdout, done.stderr))
+            (row,) = tables_of(done)["restart"]
+            self.assertEqual(row["sessions"], "300")
+            if row["gets meanwhile"] > 0:
+                return row
+        return self.fail("nobody was served while sessions came back, three times")
 
     def test_after_a_restart_of_the_backend_all_are_back(self):
         """Two attempts each in the model (tests/sim/storm_test.cc). Here a busy machine may cost more; a fifth would count as a failure of the backend."""
