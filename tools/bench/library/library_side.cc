@@ -87,7 +87,7 @@ class LibrarySide final : public Side {
       if (taken < 0 && taken != EGRET_E_AGAIN) return failed("submit", taken);
       sent += taken > 0 ? static_cast<size_t>(taken) : 0;
       reaped.fill(empty_result());
-      const int count = egret_wait(client_.get(), reaped.data(), reaped.size(), 1, -1);
+      const int count = egret_wait(client_.get(), reaped.data(), reaped.size(), kRefill, -1);
       if (count < 0) return failed("wait", count);
       for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
         if (Status good = checked(reaped[i], reaped[i].code, values[reaped[i].tag]); !good) status = good;

@@ -16,6 +16,7 @@
 namespace egret::bench_library {
 
 inline constexpr size_t kUnderWay = 32;
+inline constexpr size_t kRefill = 8;  // so many answers make it worth to ask for more
 
 inline std::string key_of(size_t number) {
   return "client:" + std::to_string(number);
@@ -47,8 +48,8 @@ class Side {
   virtual base::Status get(const std::string& key, const std::string& value) = 0;
   // One call for all keys.
   virtual base::Status multiget(const std::vector<std::string>& keys, const std::vector<std::string>& values) = 0;
-  // Each a get of its own. From the first on, kUnderWay of them are under way, as far as there are so many: an answer makes
-  // room for the next.
+  // Each a get of its own. As far as there are so many, kUnderWay of them are under way: whenever kRefill or more have been
+  // answered, as many are asked for again.
   virtual base::Status pipelined(const std::vector<std::string>& keys, const std::vector<std::string>& values) = 0;
 };
 

@@ -68,8 +68,10 @@ class SocketSide final : public Side {
         if (Status all = send(std::string_view(out_).substr(from, asked[until - 1] - from)); !all) return all;
       }
       sent = until;
-      if (Status more = receive(got); !more) return more;
-      while (done < keys.size() && answered[done] <= got) ++done;
+      for (const size_t enough = std::min(sent, done + kRefill); done < enough;) {
+        if (Status more = receive(got); !more) return more;
+        while (done < sent && answered[done] <= got) ++done;
+      }
     }
     return Status::ok();
   }
