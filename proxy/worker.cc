@@ -252,8 +252,8 @@ void Worker::run_passes() {
   } while (!is_all_moved || has_appended());
 }
 
-// False: answers that hold many slots should be sent first. Slot clients may go on asking as fast as they are answered:
-// after some rounds the event loop has its turn, and the worker comes back without sleeping.
+// False: answers that hold many slots should be sent first. It ends after kMostRelays rounds, too: slot clients that ask as
+// fast as they are answered would keep the worker from its sockets. Then the worker does not sleep (is_cut_short_).
 bool Worker::move_requests() {
   poll_slots();
   context_.active.flush();

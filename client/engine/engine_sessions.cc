@@ -237,7 +237,7 @@ void Engine::note(int level, std::string text) {
 // --- passes
 
 void Engine::flush(To to) {
-  active_.begin_pass();  // the program may have slept since the last one
+  active_.begin_pass();  // ops count as sent when the pass began, and the last one may be long ago
   if (to == To::kAll) return active_.flush();
   for (const auto& session : router_.sessions()) {
     if (!session->is_open() || !session->endpoint().limits().fetch_is_local) continue;
@@ -308,7 +308,7 @@ void Engine::sleep(uint64_t deadline_ns) {
 bool Engine::arm() {
   const uint64_t before = changes_;
   bool is_armed = false;
-  active_.begin_pass();  // as in flush(): what was submitted is sent now
+  active_.begin_pass();  // as in flush()
   for (int pass = 0; !is_armed && pass < kMostArmPasses; ++pass) {
     is_armed = active_.prepare_sleep();
     if (!is_armed && poll()) return false;

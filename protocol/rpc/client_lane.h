@@ -95,9 +95,9 @@ class ClientLane {
   uint32_t hold(const op::Result& result);
   void release(uint32_t held);
 
-  // A pass begins. What append() has sealed and nobody has flushed counts as sent now, since the caller may have slept
-  // before this pass, for as long as it likes. The worker is awake: clears want, so that the server need not push; done only where
-  // it is a plain store (shm).
+  // A pass begins. Messages that append() has sealed and nobody has flushed count as sent now: the last pass, whose time they
+  // have, may be long ago. Want is cleared, so that the server need not push to a worker that is awake; only where that is a
+  // plain store (shm).
   void begin_pass();
   // Seals the open message, if there is one, and stages it: with what its response needs, for which want is staged in
   // reply mode where the backend cannot be asked with the request. The endpoint is flushed next.

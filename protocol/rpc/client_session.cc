@@ -224,8 +224,8 @@ bool ClientSession::keep_alive() {
 void ClientSession::tick() {
   EGRET_ASSERT_OWNER(owner_);
   now_ns_ = clock_.now_ns();
-  // While this thread did not tick it may not have looked for answers, either (it was stopped, or its program was busy).
-  // That time is not blamed on the peer yet: the passes before the next tick look for what has come meanwhile.
+  // After a long time without a tick (the process was stopped, or its program was busy) nobody may have looked for answers.
+  // Nothing becomes overdue by that time now: passes find what has come, and the next tick judges.
   const uint64_t before_ns = std::exchange(ticked_ns_, now_ns_);
   const uint64_t judged_ns = now_ns_ - before_ns <= kMostBetweenTicksNs ? now_ns_ : before_ns;
   if (state_ == State::kWaiting && now_ns_ >= deadline_ns_) return connect_now();

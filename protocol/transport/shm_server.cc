@@ -30,9 +30,9 @@ namespace {
 constexpr int kBacklog = 1024;  // connections that wait for accept(): every worker of this host may come at once
 
 // Whether a peer of another user makes its wake-ups dear: each of its epolls that waits for the descriptor costs
-// whoever signals it a step. The clock is cheap to read, but where both share a CPU it counts what the peer does once it is
-// awake. So what took long by the clock is only a reason to take the thread's own time of the signals that follow; after
-// several in a row that took long by that, the peer is to blame.
+// whoever signals it a step. The clock is cheap to read, but where both share a CPU a signal lasts until the woken peer
+// sleeps again. So a signal that was long by the clock only has the next ones measured by the thread's CPU time; if several in a
+// row are long by that, the wake-ups are too dear.
 class WakeupCost {
  public:
   void signal(int timer) {

@@ -4,7 +4,8 @@
 // session ends, a command may be answered as failed instead, and the engine says so (has_failed). What the engine gives away when
 // its connection takes over is the rest of what was put, byte for byte.
 //
-//   4 lengths of pieces (the first one's top bit: a backend is there) [refusals, lengths of plan and mishaps, plan, mishaps] program
+// The input: 4 bytes, the lengths of pieces; if the first one's top bit is set, what the backend does: a byte of refusals, the
+// lengths of its plan and its mishaps, and both; and what the program sends.
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -123,7 +124,7 @@ class Reference {
   Expected expected;
   fuzz::Changes changes;
   std::vector<std::string> aside;
-  std::optional<size_t> left_at;  // from here on the connection serves
+  std::optional<size_t> left_at;  // the first byte that the real connection is to answer; none: slots answer all
   bool is_over = false;
 
   bool is_binary() const { return parser_.is_binary(); }
@@ -297,7 +298,7 @@ void check_lines(std::string_view bytes) {
   }
 }
 
-// --- one execution
+// --- one input
 
 // Such a line may end the connection or not, by the way it arrives.
 bool has_long_line(std::string_view program) {

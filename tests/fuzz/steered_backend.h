@@ -6,7 +6,8 @@
 // what the client must make of it. The first messages may meet with a mishap, the first attempts to connect may be refused: from
 // then on (has_failed) ops may fail, and once it lied any answer may be wrong. The others are answered rightly.
 //
-// Time passes by looking at the clock: fast when an answer will not come, else so slowly that no op is late.
+// Its clock advances with each reading: by so little that no op is late; by much once an answer may not come, so that timeouts
+// are reached soon.
 #pragma once
 
 #include <algorithm>
@@ -128,7 +129,7 @@ class Answers {
     }
   }
 
-  // A part of one text that a program could take for answers, too.
+  // Holds lines that look like the protocol's own, so a value of the wrong length is mistaken for answers.
   std::string_view value_of(size_t place) const {
     static const std::string text = [] {
       std::string made;
@@ -216,7 +217,7 @@ class SteeredBackend {
 
  private:
   enum class Mishap : uint8_t {
-    kNone,  // and all up to 7: of a byte's values most are no mishap
+    kNone,  // and the values up to 7, so that half of all messages are answered
     kSilence = 8,
     kTorn,
     kTrailingByte,
@@ -284,7 +285,7 @@ class SteeredBackend {
     static constexpr uint64_t kNonce = 0x123456789abcdef;
     static constexpr wire::Seal kSeal{.nonce = kNonce, .heads_only = false};
 
-    // Those of all backends, one after the other. Waiting never sleeps.
+    // Shared by all connections. The control descriptor is always readable, so that a client that waits never sleeps.
     static int always_readable() {
       static const int fd = ::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
       return fd;

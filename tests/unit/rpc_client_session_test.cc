@@ -639,6 +639,16 @@ TEST_CASE("an unanswered op times out; a lane that stays stuck ends the session"
 TEST_CASE("what comes while the thread stands still is found before anything is overdue") {
   constexpr uint64_t kStillNs = 3'600'000'000'000;
   Fixture f;
+  Listener listener;
+  const auto ask_and_stand_still = [&] {
+    f.grant();
+    f.session.begin_pass();
+    REQUIRE(f.session.lanes()[0].append(get_of("key"), &listener));
+    f.session.flush();
+    f.session.tick();
+    f.tick_after(kStillNs);
+    CHECK(listener.codes.empty());
+  };
   f.session.start();
   SUBCASE("a grant") {
     f.tick_after(kStillNs);
@@ -646,14 +656,7 @@ TEST_CASE("what comes while the thread stands still is found before anything is 
     CHECK(f.session.is_open());
   }
   SUBCASE("an answer") {
-    f.grant();
-    Listener listener;
-    f.session.begin_pass();
-    REQUIRE(f.session.lanes()[0].append(get_of("key"), &listener));
-    f.session.flush();
-    f.session.tick();
-    f.tick_after(kStillNs);
-    CHECK(listener.codes.empty());
+    ask_and_stand_still();
     put_response(connected->responses.data(), kLayout, 0, 1, std::vector<op::Result>{hit("value")});
     connected->completes_reads = true;
     f.session.begin_pass();
@@ -661,14 +664,7 @@ TEST_CASE("what comes while the thread stands still is found before anything is 
     CHECK(listener.codes == std::vector<op::ResultCode>{op::ResultCode::kHit});
   }
   SUBCASE("no answer") {
-    f.grant();
-    Listener listener;
-    f.session.begin_pass();
-    REQUIRE(f.session.lanes()[0].append(get_of("key"), &listener));
-    f.session.flush();
-    f.session.tick();
-    f.tick_after(kStillNs);
-    CHECK(listener.codes.empty());
+    ask_and_stand_still();
     f.pass_time(ClientSession::kTickNs);
     CHECK(listener.codes == std::vector<op::ResultCode>{op::ResultCode::kTimedOut});
     CHECK_FALSE(f.session.is_open());
@@ -705,7 +701,7 @@ TEST_CASE("after an idle hour, messages that were full before the pass began are
   f.session.tick();
   CHECK(f.session.is_open());
   CHECK(listener.codes.empty());
-  // They have as long as any other.
+  // Their time runs from that pass on.
   f.pass_time(f.options.op_timeout_ns - ClientSession::kTickNs);
   CHECK(listener.codes.empty());
   f.pass_time(1);

@@ -13,9 +13,9 @@ namespace {
 
 using base::Status;
 
-constexpr size_t kBatches = 1000;       // of a turn
-constexpr size_t kLongBatches = 32;     // of pipelined gets
-constexpr size_t kWindowsOfBatch = 32;  // of pipelined gets: one batch has so many times kUnderWay
+constexpr size_t kBatches = 1000;       // prepared before a turn, which repeats them
+constexpr size_t kLongBatches = 32;     // the same, of pipelined gets
+constexpr size_t kWindowsOfBatch = 32;  // a batch of pipelined gets has so many times kUnderWay
 
 size_t keys_of(Kind kind) {
   if (kind == Kind::kMultiget) return kMultigetKeys;
