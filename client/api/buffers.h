@@ -11,6 +11,8 @@
 #include <span>
 #include <string_view>
 
+#include "client/process/thread.h"
+
 namespace egret::client {
 
 class Buffers;
@@ -30,13 +32,31 @@ class Buffers {
   void orphan();
 
   // Room for so many bytes. Throws std::bad_alloc.
-  View* take(size_t bytes);
-  void give(View* view);
+  View* take(size_t bytes) {
+    uint32_t kind = 0;
+    while (kind < kOwn && kSizes[kind] < bytes) ++kind;
+    if (kind == kOwn || free_[kind] == nullptr) return make(kind, bytes);
+    View* const view = free_[kind];
+    free_[kind] = view->next;
+    kept_bytes_ -= kSizes[kind];
+    ++out_;
+    return view;
+  }
+  void give(View* view) {
+    if (view->kind == kOwn || kept_bytes_ >= kMostKept || is_orphan_) return drop(view);
+    --out_;
+    kept_bytes_ += kSizes[view->kind];
+    view->next = free_[view->kind];
+    free_[view->kind] = view;
+  }
   void set_owner(uintptr_t owner) { owner_ = owner; }
   // Whether the calling thread may give views back.
-  bool is_callers() const;
+  bool is_callers() const { return owner_ == this_thread() || is_orphan_; }
 
  private:
+  View* make(uint32_t kind, size_t bytes);
+  void drop(View* view);
+
   static constexpr std::array<size_t, 5> kSizes{112, 496, 2032, 8176, 32752};
   static constexpr uint32_t kOwn = kSizes.size();
   static constexpr size_t kMostKept = 256 << 10;  // bytes of free blocks

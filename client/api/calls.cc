@@ -55,12 +55,6 @@ bool OpArray::is_valid(const egret_op* first) {
   return first != nullptr && first->size >= sizeof(egret_op) && first->size <= kMostOpSize && first->size % 8 == 0;
 }
 
-egret_op OpArray::operator[](size_t index) const {
-  egret_op op;
-  std::memcpy(&op, at_ + index * stride_, sizeof op);
-  return op;
-}
-
 int to_op(const egret_op& from, op::Op& op, const char*& why) {
   const auto wrong = [&](const char* what) {
     why = what;
@@ -254,7 +248,7 @@ int egret_execute(egret_client* client, const egret_op* ops, size_t count, egret
     const OpArray array(ops);
     Batch batch(ResultArray(results), *c.buffers);
     run_batch(c, count, batch, [&](size_t i, Op& op, uint64_t& tag) {
-      const egret_op given = array[i];
+      const egret_op& given = array[i];
       tag = given.tag;
       const char* why = nullptr;
       const int wrong = to_op(given, op, why);

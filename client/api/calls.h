@@ -20,7 +20,9 @@ class OpArray {
  public:
   explicit OpArray(const egret_op* first) : at_(reinterpret_cast<const char*>(first)), stride_(first->size) {}
   static bool is_valid(const egret_op* first);
-  egret_op operator[](size_t index) const;
+  const egret_op& operator[](size_t index) const {
+    return *static_cast<const egret_op*>(static_cast<const void*>(at_ + index * stride_));
+  }
 
  private:
   const char* at_;

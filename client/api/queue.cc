@@ -11,15 +11,6 @@ namespace {
 
 constexpr uint64_t kBetweenLooksNs = 5'000'000;  // whether a session that was refused may be tried again
 
-// Hands out at most `room` results.
-int hand_out(egret_client& client, egret_result* results, size_t room) {
-  const size_t count = std::min(room, client.queue->size());
-  if (count == 0) return 0;
-  const ResultArray array(results);
-  for (size_t i = 0; i < count; ++i) array.write(array.element(i), client.queue->take());
-  return static_cast<int>(count);
-}
-
 // Outside of a call: user functions may call us.
 void call_back(egret_client* client) {
   while (client->on_result != nullptr && !client->is_broken && client->queue->size() > 0) {
@@ -52,14 +43,17 @@ int egret_submit(egret_client* client, const egret_op* ops, size_t count) {
     const OpArray array(ops);
     for (size_t i = 0; i < count; ++i) {
       const int before = static_cast<int>(i);
-      const egret_op given = array[i];
+      const egret_op& given = array[i];
       egret::op::Op op;
       const char* why = nullptr;
       if (const int wrong = to_op(given, op, why); wrong != EGRET_OK)
         return before > 0 ? before : because(c, wrong, why);
       c.queue->submitted();
       const Taken taken = c.engine->submit(op, *c.queue, nullptr, given.tag, (given.flags & EGRET_F_STAYS) != 0);
-      if (taken == Taken::kYes) continue;
+      if (taken == Taken::kYes) {
+        if (begins_early(i + 1, count)) c.engine->flush(Engine::To::kOnHost);
+        continue;
+      }
       c.queue->forgotten(1);
       if (is_for_later(taken)) return before > 0 ? before : int{EGRET_E_AGAIN};
       c.queue->add_failed(taken == Taken::kTooLarge ? EGRET_E_MEMORY : EGRET_E_UNAVAILABLE, given.tag);
@@ -78,8 +72,9 @@ int egret_flush(egret_client* client) {
 int egret_reap(egret_client* client, egret_result* results, size_t room) {
   return enter(client, [&](egret_client& c) {
     if (!is_room(results, room)) return because(c, EGRET_E_ARGUMENT, "a result without its size");
-    if (c.queue->size() < room) c.engine->poll();
-    return hand_out(c, results, std::min<size_t>(room, INT32_MAX));
+    Queue::HandOut hand_out(*c.queue, results, std::min<size_t>(room, INT32_MAX));
+    if (hand_out.count() < room) c.engine->poll();
+    return hand_out.accept();
   });
 }
 
@@ -93,10 +88,11 @@ int egret_wait(egret_client* client, egret_result* results, size_t room, size_t 
       return 0;
     }
     const size_t wanted = std::min(at_least, c.queue->pending());
+    Queue::HandOut hand_out(*c.queue, results, c.on_result != nullptr ? 0 : std::min<size_t>(room, INT32_MAX));
     engine.poll();
     // Fewer may be under way than were: a forgotten one.
-    engine.wait([&] { return c.queue->size() >= wanted || c.queue->under_way() == 0; }, deadline_ns);
-    return c.on_result != nullptr ? 0 : hand_out(c, results, std::min<size_t>(room, INT32_MAX));
+    engine.wait([&] { return hand_out.count() + c.queue->size() >= wanted || c.queue->under_way() == 0; }, deadline_ns);
+    return hand_out.accept();
   });
   if (count == 0 && client != nullptr && client->on_result != nullptr) call_back(client);
   return count;

@@ -26,18 +26,9 @@ static_assert(is_same(EGRET_MARK_FETCHED, op::kFetched) && is_same(EGRET_MARK_ST
 static_assert(sizeof(egret_result) == 80 && sizeof(egret_op) == 112);
 
 int code_of(const Call& call, const Result& result) {
+  if (result.code < ResultCode::kOutOfMemory) [[likely]]
+    return static_cast<int>(result.code);
   switch (result.code) {
-    case ResultCode::kOk:
-    case ResultCode::kHit:
-    case ResultCode::kMiss:
-    case ResultCode::kStored:
-    case ResultCode::kNotStored:
-    case ResultCode::kExists:
-    case ResultCode::kDeleted:
-    case ResultCode::kNumber:
-    case ResultCode::kNonNumeric:
-    case ResultCode::kTooLarge:
-      return static_cast<int>(result.code);
     case ResultCode::kOutOfMemory:  // a get: of large_value_memory
       return call.code() == op::OpCode::kGet ? EGRET_E_MEMORY : EGRET_OUT_OF_MEMORY;
     case ResultCode::kForbidden:
@@ -50,40 +41,23 @@ int code_of(const Call& call, const Result& result) {
     case ResultCode::kTimedOut:
     case ResultCode::kNotSent:
       return call.is_unsent(result) ? EGRET_E_UNAVAILABLE : EGRET_E_UNKNOWN;
-    case ResultCode::kChanged:
-    case ResultCode::kNoUpload:
-    case ResultCode::kWrongPartition:
-      break;
+    default:
+      return EGRET_E_UNAVAILABLE;  // refused by the backend, for a reason that the caller cannot know
   }
-  return EGRET_E_UNAVAILABLE;  // refused by the backend, for a reason that the caller cannot know
 }
 
-egret_result fields_of(const Call& call, const Result& result) {
-  egret_result out{};
-  out.size = sizeof out;
-  out.code = code_of(call, result);
-  out.tag = call.tag;
-  if (out.code < 0) return out;
-  out.client_flags = result.client_flags;
-  out.last_access = result.last_access;
-  out.marks = result.marks;
-  out.cas = result.cas;
-  const bool leaves_value_out = result.code == ResultCode::kHit && result.value.empty();
-  out.number = leaves_value_out ? result.total_length : result.number;
-  out.ttl = result.ttl;
-  return out;
-}
+namespace {
 
-egret_result result_of(const Call& call, const Result& result, Buffers& buffers) {
-  egret_result out = fields_of(call, result);
-  if (out.code != EGRET_HIT) return out;
-  out.value_length = result.value.size();
-  for (const std::string_view piece : result.further) out.value_length += piece.size();
-  if (out.value_length == 0) {
+// Gives a hit a copy of its value.
+void copy_value(const Result& result, Buffers& buffers, egret_result& out) {
+  size_t length = result.value.size();
+  for (const std::string_view piece : result.further) length += piece.size();
+  out.value_length = length;
+  if (length == 0) {
     out.value = "";
-    return out;
+    return;
   }
-  View* const view = buffers.take(out.value_length);
+  View* const view = buffers.take(length);
   char* at = view->bytes();
   out.value = at;
   out.view = view;
@@ -93,7 +67,25 @@ egret_result result_of(const Call& call, const Result& result, Buffers& buffers)
     std::memcpy(at, piece.data(), piece.size());
     at += piece.size();
   }
-  return out;
+}
+
+}  // namespace
+
+void write_result(const Call& call, const Result& result, Buffers& buffers, egret_result& out) {
+  out = {};
+  out.size = sizeof out;
+  out.code = code_of(call, result);
+  out.tag = call.tag;
+  if (out.code < 0) return;
+  out.client_flags = result.client_flags;
+  out.last_access = result.last_access;
+  out.marks = result.marks;
+  out.cas = result.cas;
+  out.number = result.number;
+  out.ttl = result.ttl;
+  if (out.code != EGRET_HIT) return;
+  if (result.value.empty()) out.number = result.total_length;  // it is left out
+  copy_value(result, buffers, out);
 }
 
 // --- Batch
@@ -108,21 +100,33 @@ void Batch::count(int code) {
 
 void Batch::on_answer(const Call& call, const Result& result) {
   --left_;
+  int code = 0;
   if (call.context != nullptr) {
-    results_.write(call.context, result_of(call, result, buffers_));
+    results_.fill(call.context, [&](egret_result& out) {
+      write_result(call, result, buffers_, out);
+      code = out.code;
+    });
+  } else {
+    code = code_of(call, result);
   }
-  count(code_of(call, result));
+  count(code);
   last_number_ = result.number;
 }
+
+namespace {
+egret_result failed(int code, uint64_t tag) {
+  egret_result result{};
+  result.size = sizeof result;
+  result.code = code;
+  result.tag = tag;
+  return result;
+}
+}  // namespace
 
 void Batch::fail(size_t index, int code, uint64_t tag) {
   count(code);
   if (!results_.is_wanted()) return;
-  egret_result failed{};
-  failed.size = sizeof failed;
-  failed.code = code;
-  failed.tag = tag;
-  results_.write(results_.element(index), failed);
+  results_.fill(results_.element(index), [&](egret_result& out) { out = failed(code, tag); });
 }
 
 // --- CopySink
@@ -141,24 +145,45 @@ void CopySink::on_answer(const Call& call, const Result& result) {
 
 // --- Queue
 
+namespace {
+void give_back(const egret_result& result, Buffers& buffers) {
+  if (result.view != nullptr) buffers.give(static_cast<View*>(result.view));
+}
+}  // namespace
+
 Queue::~Queue() {
-  while (size() > 0) {
-    const egret_result left = take();
-    if (left.view != nullptr) buffers_.give(static_cast<View*>(left.view));
-  }
+  while (size() > 0) give_back(take(), buffers_);
 }
 
 void Queue::on_answer(const Call& call, const Result& result) {
   --under_way_;
-  done_.push_back(result_of(call, result, buffers_));
+  if (given_ < room_) {
+    to_.fill(to_.element(given_), [&](egret_result& out) { write_result(call, result, buffers_, out); });
+    ++given_;
+  } else {
+    write_result(call, result, buffers_, done_.emplace_back());
+  }
+}
+
+Queue::HandOut::HandOut(Queue& queue, egret_result* to, size_t room) : queue_(queue) {
+  if (room > 0) queue_.to_ = ResultArray(to);
+  queue_.room_ = room;
+  while (queue_.given_ < room && queue_.size() > 0) {
+    queue_.to_.fill(queue_.to_.element(queue_.given_++), [&](egret_result& out) { out = queue_.take(); });
+  }
+}
+
+Queue::HandOut::~HandOut() {
+  for (size_t i = 0; i < queue_.given_; ++i) {
+    egret_result lost;
+    std::memcpy(&lost, queue_.to_.element(i), sizeof lost);
+    give_back(lost, queue_.buffers_);
+  }
+  queue_.room_ = queue_.given_ = 0;
 }
 
 void Queue::add_failed(int code, uint64_t tag) {
-  egret_result failed{};
-  failed.size = sizeof failed;
-  failed.code = code;
-  failed.tag = tag;
-  done_.push_back(failed);
+  done_.push_back(failed(code, tag));
 }
 
 size_t Queue::forget(uint64_t tag) {

@@ -1,7 +1,7 @@
 // From the engine's answers to the results of egret.h.
 //
 //   one call, one answer   Batch: answers go straight into the caller's array
-//   many under way         Queue: answers wait for egret_reap(), egret_wait() or the callback
+//   many under way         Queue: answers go to the array of egret_reap() or egret_wait(), or wait for these or the callback
 //
 // Thread: the client's.
 #pragma once
@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "client/api/buffers.h"
@@ -29,15 +30,14 @@ class ResultArray {
 
   bool is_wanted() const { return at_ != nullptr; }
   void* element(size_t index) const { return at_ + index * stride_; }
-  // Writes as much of `result` as the caller knows, and zeroes for what we do not know.
-  void write(void* element, const egret_result& result) const {
-    if (stride_ == sizeof(egret_result)) [[likely]] {
-      std::memcpy(element, &result, sizeof result);
-    } else {
+  // `write` gives all fields of one element; what we do not know of it becomes 0.
+  template <typename Write>
+  void fill(void* element, Write write) const {
+    if (stride_ > sizeof(egret_result)) [[unlikely]]
       std::memset(element, 0, stride_);
-      std::memcpy(element, &result, stride_ < sizeof result ? stride_ : sizeof result);
-    }
-    std::memcpy(element, &stride_, sizeof stride_);
+    egret_result& result = *static_cast<egret_result*>(element);
+    write(result);
+    result.size = stride_;
   }
 
  private:
@@ -50,10 +50,8 @@ class ResultArray {
 
 // EGRET_… of what came of an op.
 int code_of(const Call& call, const op::Result& result);
-// Everything but the value.
-egret_result fields_of(const Call& call, const op::Result& result);
-// ... and a copy of the value.
-egret_result result_of(const Call& call, const op::Result& result, Buffers& buffers);
+// All of it, with a copy of the value.
+void write_result(const Call& call, const op::Result& result, Buffers& buffers, egret_result& out);
 
 // The answers of one call of several ops.
 class Batch final : public AnswerSink {
@@ -108,6 +106,26 @@ class Queue final : public AnswerSink {
   ~Queue();
 
   void on_answer(const Call& call, const op::Result& result) override;
+  // While it lives results go to the caller's array, as far as there is room: first those that wait.
+  class HandOut {
+   public:
+    HandOut(Queue& queue, egret_result* to, size_t room);
+    // What was not accepted is lost.
+    ~HandOut();
+    HandOut(const HandOut&) = delete;
+    HandOut& operator=(const HandOut&) = delete;
+
+    size_t count() const { return queue_.given_; }
+    // The caller has them.
+    int accept() {
+      queue_.room_ = 0;
+      return static_cast<int>(std::exchange(queue_.given_, 0));
+    }
+
+   private:
+    Queue& queue_;
+  };
+
   // An op that cannot be sent at all.
   void add_failed(int code, uint64_t tag);
   void submitted() { ++under_way_; }
@@ -123,9 +141,12 @@ class Queue final : public AnswerSink {
 
  private:
   Buffers& buffers_;
-  std::vector<egret_result> done_;
+  std::vector<egret_result> done_;  // those that wait, from taken_ on
   size_t taken_ = 0;
   size_t under_way_ = 0;
+  ResultArray to_;  // of the HandOut
+  size_t room_ = 0;
+  size_t given_ = 0;
 };
 
 }  // namespace egret::client

@@ -88,8 +88,21 @@ class CallPool {
   CallPool(Engine& engine, uint32_t most) : engine_(engine), most_(most) {}
 
   // Null: there are as many as there may be.
-  Call* take();
-  void give(Call& call);
+  Call* take() {
+    if (in_use_ == most_) return nullptr;
+    if (free_ == nullptr) [[unlikely]]
+      make();
+    ++in_use_;
+    Call* const call = free_;
+    free_ = call->next_;
+    return call;
+  }
+  void give(Call& call) {
+    --in_use_;
+    call.state_ = Call::State::kFree;
+    call.next_ = free_;
+    free_ = &call;
+  }
   uint32_t in_use() const { return in_use_; }
   bool has_room_for(uint32_t calls) const { return calls <= most_ - in_use_; }
   template <typename Visit>
@@ -100,6 +113,8 @@ class CallPool {
   }
 
  private:
+  void make();
+
   Engine& engine_;
   const uint32_t most_;
   uint32_t in_use_ = 0;

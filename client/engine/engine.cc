@@ -41,10 +41,13 @@ bool Engine::must_wait(const Op& op) const {
 }
 
 Taken Engine::submit(Op& op, AnswerSink& sink, void* context, uint64_t tag, bool stays) {
-  Taken otherwise = Taken::kYes;
   if (news_ != nullptr && calls_.in_use() == 0) catch_up();
-  ClientSession* const session = ready_session(op.key, otherwise);
-  if (session == nullptr) return otherwise;
+  ClientSession* session = router_.session_of(op.key);
+  if (session == nullptr || !session->is_open()) [[unlikely]] {
+    Taken otherwise = Taken::kYes;
+    session = make_ready(op.key, otherwise);
+    if (session == nullptr) return otherwise;
+  }
   op.hash = session->lanes().hash(op.key);
   if (must_wait(op)) return Taken::kNoCredit;
   Call* const call = calls_.take();
@@ -56,22 +59,25 @@ Taken Engine::submit(Op& op, AnswerSink& sink, void* context, uint64_t tag, bool
   call->hash_ = op.hash;
   call->code_ = op.code;
   call->reads_value_ = reads(op);
-  const Taken taken = send(*session, op, *call, stays);
-  if (taken != Taken::kYes) calls_.give(*call);
+  const bool takes_parts = op.code == OpCode::kSet && !wire::fits_slot(session->grant().layout, op);
+  const Taken taken = takes_parts ? send_in_parts(op, *call, stays) : send(op, *call);
+  if (taken != Taken::kYes) [[unlikely]]
+    calls_.give(*call);
   return taken;
 }
 
-Taken Engine::send(ClientSession& session, Op& op, Call& call, bool stays) {
-  if (op.code == OpCode::kSet && !wire::fits_slot(session.grant().layout, op)) [[unlikely]] {
-    if (op.value.size() > settings_.value_memory - value_memory_) return Taken::kTooLarge;
-    call.state_ = Call::State::kSending;
-    call.held_bytes_ = op.value.size();
-    value_memory_ += call.held_bytes_;
-    order_.begin_parts(op.hash);
-    call.sending_ = std::make_unique<Upload>(call, session, op, next_upload_id_++, stays);
-    call.sending_->go_on();
-    return Taken::kYes;
-  }
+Taken Engine::send_in_parts(const Op& op, Call& call, bool stays) {
+  if (op.value.size() > settings_.value_memory - value_memory_) return Taken::kTooLarge;
+  call.state_ = Call::State::kSending;
+  call.held_bytes_ = op.value.size();
+  value_memory_ += call.held_bytes_;
+  order_.begin_parts(op.hash);
+  call.sending_ = std::make_unique<Upload>(call, *call.session_, op, next_upload_id_++, stays);
+  call.sending_->go_on();
+  return Taken::kYes;
+}
+
+Taken Engine::send(Op& op, Call& call) {
   if (call.reads_value_) {
     // A touch may make the item expire before the rest of its value is fetched: pin it.
     if ((op.options & op::kTouch) != 0) op.options |= op::kPin;
@@ -80,7 +86,7 @@ Taken Engine::send(ClientSession& session, Op& op, Call& call, bool stays) {
     call.key_length_ = static_cast<uint8_t>(op.key.size());
     std::memcpy(call.key_.data(), op.key.data(), op.key.size());
   }
-  if (!session.lanes().of(op.hash).append(op, &call)) return Taken::kNoCredit;
+  if (!call.session_->lanes().of(op.hash).append(op, &call)) return Taken::kNoCredit;
   call.state_ = Call::State::kOneMessage;
   if (call.reads_value_) order_.get_begins(op.hash);
   return Taken::kYes;
@@ -128,13 +134,13 @@ uint32_t Engine::forget(const AnswerSink& sink, uint64_t tag) {
 
 // --- answers
 
-void Engine::on_result(Call& call, const Result& result) {
-  if (call.reads_value_) {
-    order_.get_ends(call.hash_);
+void Call::on_result(const Result& result) {
+  if (reads_value_) {
+    engine_.order_.get_ends(hash_);
     if (result.code == ResultCode::kHit && result.is_partial()) [[unlikely]]
-      return fetch_rest(call, result);
+      return engine_.fetch_rest(*this, result);
   }
-  answer(call, result);
+  engine_.answer(*this, result);
 }
 
 // The value does not fit its answer: it is fetched in parts.
@@ -191,13 +197,16 @@ void Engine::answer(Call& call, const Result& result) {
 
 void Engine::finish(Call& call) {
   ++changes_;
-  if (call.state_ != Call::State::kOneMessage) [[unlikely]] {
-    order_.end_parts(call.hash_);
-    value_memory_ -= std::exchange(call.held_bytes_, 0);
-    call.fetching_.reset();
-    const std::unique_ptr<Upload> failed = std::move(call.sending_);  // it may be what has called
-  }
+  if (call.state_ != Call::State::kOneMessage) [[unlikely]]
+    drop_parts(call);
   calls_.give(call);
+}
+
+void Engine::drop_parts(Call& call) {
+  order_.end_parts(call.hash_);
+  value_memory_ -= std::exchange(call.held_bytes_, 0);
+  call.fetching_.reset();
+  const std::unique_ptr<Upload> failed = std::move(call.sending_);  // it may be what has called
 }
 
 }  // namespace egret::client

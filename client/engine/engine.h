@@ -122,14 +122,15 @@ class Engine final : private SessionOwner {
   };
 
   // --- calls
-  Taken send(rpc::ClientSession& session, op::Op& op, Call& call, bool stays);
+  Taken send(op::Op& op, Call& call);
+  Taken send_in_parts(const op::Op& op, Call& call, bool stays);
   bool must_wait(const op::Op& op) const;
-  void on_result(Call& call, const op::Result& result);
   void fetch_rest(Call& call, const op::Result& first);
   void on_fetched(Call& call);
   void on_sent(Call& call);
   void answer(Call& call, const op::Result& result);
   void finish(Call& call);
+  void drop_parts(Call& call);
 
   // --- news of a proxy's pool
   void ask_proxy();
@@ -141,7 +142,7 @@ class Engine final : private SessionOwner {
 
   // --- sessions
   base::Status make_descriptors();
-  rpc::ClientSession* ready_session(std::string_view key, Taken& otherwise);
+  rpc::ClientSession* make_ready(std::string_view key, Taken& otherwise);
   void tick_if_due();
   void tick_all(uint64_t now_ns);
   bool needs_tick() const;

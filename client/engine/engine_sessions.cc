@@ -81,13 +81,10 @@ Status Engine::make_descriptors() {
 
 // --- sessions
 
-// An open one; else null, and what to say.
-ClientSession* Engine::ready_session(std::string_view key, Taken& otherwise) {
-  ClientSession* session = router_.session_of(key);
-  if (session != nullptr && session->is_open()) [[likely]]
-    return session;
+// The key's backend has no open session. Returns one that is open by now; else null, and what to say.
+ClientSession* Engine::make_ready(std::string_view key, Taken& otherwise) {
   connect();
-  session = router_.session_of(key);  // by another way, of another pool
+  ClientSession* const session = router_.session_of(key);  // by another way, of another pool
   if (session != nullptr && session->is_open()) return session;
   const bool is_connecting = session != nullptr ? session->state() == ClientSession::State::kHandshaking
                                                 : news_ != nullptr && news_->is_asking();

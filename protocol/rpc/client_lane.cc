@@ -5,6 +5,7 @@
 #include "base/slot_copy.h"
 #include "wire/codec.h"
 #include "wire/head.h"
+#include "wire/plain.h"
 
 namespace egret::rpc {
 
@@ -75,6 +76,7 @@ bool ClientLane::open_message() {
   opened.op_count = 0;
   open_at_ = endpoint_.request_image() + layout_.request_offset(lane_, next_seq_);
   open_end_ = open_at_ + sizeof(RequestHeader);
+  open_waiters_ = opened.waiters;
   open_min_results_ = 0;
   open_expected_results_ = 0;
   return true;
@@ -82,8 +84,9 @@ bool ClientLane::open_message() {
 
 size_t ClientLane::append(const Op& op, Waiter* waiter) {
   EGRET_ASSERT_OWNER(owner_);
-  const size_t size = wire::encoded_op_size(op);
-  const size_t least = wire::min_result_size(op);
+  const bool is_bare = wire::is_bare_get(op);
+  const size_t size = is_bare ? wire::bare_get_size(op) : wire::encoded_op_size(op);
+  const size_t least = is_bare ? wire::min_result_size_of_get(op.options) : wire::min_result_size(op);
   const size_t expected = expected_result(op, least);
   const size_t room = layout_.response_slot_size - sizeof(ResponseHeader);
   if (open_ops_ > 0) {
@@ -95,10 +98,10 @@ size_t ClientLane::append(const Op& op, Waiter* waiter) {
   }
   if (open_ops_ == 0 && !open_message()) return 0;
   EGRET_DCHECK(static_cast<size_t>(open_end_ - open_at_) + size <= layout_.request_slot_size);
-  open_end_ = wire::encode_op(open_end_, op);
+  open_end_ = is_bare ? wire::encode_bare_get(open_end_, op) : wire::encode_op(open_end_, op);
   open_min_results_ += least;
   open_expected_results_ += expected;
-  slot(next_seq_).waiters[open_ops_++] = waiter;
+  open_waiters_[open_ops_++] = waiter;
   return expected;
 }
 
@@ -332,7 +335,7 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
   learn(done, head);
   if (seq <= pushed_) counters_.replies.add();
   const bool abandoned = done.state == State::kAbandoned;
-  const uint32_t value_slot = static_cast<uint32_t>(seq % layout_.window) + 1;
+  const uint32_t value_slot = layout_.slot_of(seq) + 1;
   wire::ResultReader results(head.body, head.length,
                              {.is_relayed = is_relayed_, .takes_loans = endpoint_.limits().is_one_process});
   Result result;

@@ -441,10 +441,12 @@ void ClientSession::stage_fetches() {
   if (active.empty()) return;
   uint32_t room = endpoint_->limits().read_depth;
   for (const uint32_t lane : active) room -= lanes_[lane].progress().reads_in_flight;
-  const size_t first = next_fetch_++ % active.size();
+  next_fetch_ = next_fetch_ + 1 < active.size() ? next_fetch_ + 1 : 0;
+  size_t at = next_fetch_;
   for (size_t i = 0; i < active.size() && room > 0; ++i) {
-    ClientLane& lane = lanes_[active[(first + i) % active.size()]];
+    ClientLane& lane = lanes_[active[at]];
     if (lane.outstanding() > 0) room -= lane.stage_fetches(room);
+    at = at + 1 < active.size() ? at + 1 : 0;
   }
 }
 

@@ -15,13 +15,6 @@ constexpr uint64_t kRefetchLeast = 1'000;        // ns
 constexpr uint64_t kRefetchMost = 1'000'000;     // ns
 constexpr uint32_t kLine = 64;                   // bytes
 constexpr uint32_t kSlowBeforeReply = 2;         // messages in a row (the paper's figure)
-
-// A running average that follows growth quickly (by half) and decay slowly, since packing too many ops costs another
-// message.
-uint32_t follow(uint32_t average, uint32_t sample) {
-  if (sample > average) return average + (sample - average + 1) / 2;
-  return average - (average - sample) / 16;
-}
 }  // namespace
 
 void FetchPolicy::set_options(const FetchOptions& options) {
@@ -128,10 +121,6 @@ PushGain::Fetched FetchPolicy::fetch_as_if(uint64_t ready_ns, bool is_behind) {
   }
   on_first_fetch(refetches, vain_ns);
   return {std::max(staged_ns, ready_ns) + trip_ns, refetches};
-}
-
-void FetchPolicy::on_value(uint32_t length) {
-  value_average_ = follow(value_average_, length);
 }
 
 }  // namespace egret::rpc

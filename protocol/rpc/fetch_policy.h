@@ -74,9 +74,15 @@ class FetchPolicy {
 
   // A response came: how many fetches found nothing (on shm the equivalent of the wait), how long the server took.
   void on_response(uint32_t refetches, uint64_t processing_ns, uint32_t response_bytes);
-  void on_value(uint32_t length);
+  void on_value(uint32_t length) { value_average_ = follow(value_average_, length); }
 
  private:
+  // A running average that follows growth quickly (by half) and decay slowly, since packing too many ops costs another
+  // message.
+  static uint32_t follow(uint32_t average, uint32_t sample) {
+    if (sample > average) return average + (sample - average + 1) / 2;
+    return average - (average - sample) / 16;
+  }
   void choose();
   void become_slow();
   PushGain::Fetched fetch_as_if(uint64_t ready_ns, bool is_behind);

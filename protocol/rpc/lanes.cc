@@ -61,10 +61,6 @@ void Lanes::close() {
   for (const auto& lane : lost) lane->fail_all();
 }
 
-uint64_t Lanes::hash(std::string_view key) const {
-  return op::hash_key(key, hash_seed_);
-}
-
 UploadRoom& Lanes::uploads(uint64_t hash) {
   const uint32_t lane = op::partition_of(hash, count());
   active_.add(lane);  // as long as somebody waits

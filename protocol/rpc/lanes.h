@@ -36,7 +36,7 @@ class Lanes {
   uint32_t count() const { return static_cast<uint32_t>(lanes_.size()); }
   // Grows with every session that is opened: uploads, pins and holds of an earlier generation are gone.
   uint64_t generation() const { return generation_; }
-  uint64_t hash(std::string_view key) const;
+  uint64_t hash(std::string_view key) const { return op::hash_key(key, hash_seed_); }
   ClientLane& of(uint64_t hash) {
     EGRET_ASSERT_OWNER(owner_);
     EGRET_DCHECK(!lanes_.empty());

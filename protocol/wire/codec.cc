@@ -7,6 +7,7 @@
 #include "op/records.h"
 #include "op/stats.h"
 #include "wire/bytes.h"
+#include "wire/plain.h"
 
 namespace egret::wire {
 
@@ -17,30 +18,11 @@ using op::ResultCode;
 
 namespace {
 
-constexpr size_t kMetaSize = 12;  // ttl, last access
 constexpr size_t kMinStatsValue = 256;
 constexpr size_t kMinRecordsValue = 320;  // bytes: enough for any one record
 static_assert(kMinRecordsValue >= op::kMaxRecord);
 
-// The head of every op.
-struct OpHead {
-  uint8_t code;
-  uint8_t key_length;
-  uint16_t options;
-  uint32_t value_length;
-};
-static_assert(sizeof(OpHead) == 8 && offsetof(OpHead, options) == 2 && offsetof(OpHead, value_length) == 4);
 constexpr size_t kOpHead = sizeof(OpHead);
-
-// The head of every result.
-struct ResultHead {
-  uint8_t code;
-  uint8_t fields;  // ResultFields
-  uint8_t marks;   // op::ResultMarks
-  uint8_t reserved;
-  uint32_t value_length;
-};
-static_assert(sizeof(ResultHead) == 8 && offsetof(ResultHead, marks) == 2 && offsetof(ResultHead, value_length) == 4);
 constexpr size_t kResultHead = sizeof(ResultHead);
 
 // Bytes that an op's result takes beyond its value: always, with kWantCas in addition, with kWantMeta in addition.
@@ -66,7 +48,7 @@ constexpr std::array<OpShape, 14> kShapes = [] {
   std::array<OpShape, 14> shapes{};
   const auto set = [&](OpCode code, OpShape shape) { shapes[static_cast<size_t>(code)] = shape; };
   constexpr LeastResult kHead{};
-  constexpr LeastResult kOfValue{kResultHead + 4 + 12, 8, kMetaSize};  // client flags; version and length if cut
+  constexpr LeastResult kOfValue{kLeastOfGet, kCasSize, kMetaSize};
   constexpr LeastResult kOfChange{kResultHead, 8, 8};
   set(OpCode::kGet, {true, false, 0,
                      kCompareCas | kTouch | kNoValue | kWantCas | kPin | kExplicitCas | kVivify | kRecache | kWantMeta |
@@ -109,10 +91,6 @@ constexpr uint8_t kTagged = 0x80;
 bool is_tagged(const Op& op) {
   return op.owner != 0 && shape_of(op.code).may_be_tagged;
 }
-
-// The options that add fields after the fixed ones, in the order of the fields.
-constexpr uint16_t kOptionsWithFields =
-    op::kCompareCas | op::kTouch | op::kCreate | op::kExplicitCas | op::kVivify | op::kRecache;
 
 // Those options of an op. An unknown op has none, only key and value.
 uint16_t options_with_fields(const Op& op) {
@@ -203,11 +181,6 @@ void put_fields(FieldWriter& out, const Op& op) {
       break;
   }
   put_option_fields(out, op);
-}
-
-// Nothing follows its head but the key: most ops are such gets.
-bool is_bare_get(const Op& op) {
-  return op.code == OpCode::kGet && (op.options & kOptionsWithFields) == 0 && op.owner == 0;
 }
 
 // Of any op. Not inlined, so that a bare get pays for none of it.
@@ -341,16 +314,6 @@ DecodeError decode_op(FieldReader& in, Op& op) {
   return check_lengths(op);
 }
 
-// Which optional fields a result carries.
-enum ResultFields : uint8_t {
-  kHasFlags = 1,
-  kHasCas = 2,
-  kHasVersion = 4,
-  kHasNumber = 8,
-  kHasMeta = 16,
-  kAllFields = 31,
-  kIsLent = 32,  // within one process: the value is a LoanName
-};
 // The codes on the wire of results that say that no answer came, from kFirstNoAnswer on; elsewhere from kSessionLost on.
 constexpr uint8_t kFirstNoAnswer = 17;
 constexpr uint8_t kLastNoAnswer = 19;
@@ -364,20 +327,14 @@ uint8_t wire_code(ResultCode code) {
   return op::has_no_answer(code) ? static_cast<uint8_t>(value - kToNoAnswer) : value;
 }
 
-constexpr uint8_t kAllMarks = op::kFetched | op::kStale | op::kWon | op::kTokenSent | op::kCreated;
-
 }  // namespace
 
 size_t encoded_op_size(const Op& op) {
-  return is_bare_get(op) ? kOpHead + op.key.size() : size_with_fields(op);
+  return is_bare_get(op) ? bare_get_size(op) : size_with_fields(op);
 }
 
 std::byte* encode_op(std::byte* to, const Op& op) {
-  if (!is_bare_get(op)) return encode_with_fields(to, op);
-  FieldWriter out(to);
-  out.put(OpHead{static_cast<uint8_t>(OpCode::kGet), static_cast<uint8_t>(op.key.size()), op.options, 0});
-  out.put_bytes(op.key);
-  return out.at();
+  return is_bare_get(op) ? encode_bare_get(to, op) : encode_with_fields(to, op);
 }
 
 const char* to_string(DecodeError error) {
@@ -497,28 +454,10 @@ uint8_t fields_of(const Op& op, const Result& result, const Cut& cut) {
   if ((wants & op::kWantMeta) && (hit || number)) fields |= kHasMeta;
   return fields;
 }
-
-// The whole value of a get without options: most results.
-bool is_plain_hit(size_t room, const Op& op, const Result& result) {
-  return op.code == OpCode::kGet && op.options == 0 && result.code == ResultCode::kHit && !result.is_partial() &&
-         result.value.size() <= room - kShapes[static_cast<size_t>(OpCode::kGet)].least.always;
-}
-
-// Writes the same bytes as the general code below.
-std::byte* encode_plain_hit(std::byte* to, const Result& result) {
-  const uint8_t fields = result.client_flags != 0 ? kHasFlags : 0;
-  const auto marks = static_cast<uint8_t>(result.marks & kAllMarks);
-  FieldWriter out(to);
-  out.put(static_cast<uint64_t>(ResultCode::kHit) | uint64_t{fields} << 8 | uint64_t{marks} << 16 |
-          uint64_t{result.value.size()} << 32);
-  if (fields != 0) out.put(result.client_flags);
-  out.put_bytes(result.value);
-  return out.at();
-}
 }  // namespace
 
 std::byte* encode_result(std::byte* to, size_t room, const Op& op, const Result& result) {
-  if (is_plain_hit(room, op, result)) return encode_plain_hit(to, result);
+  if (is_plain_hit(room, op, result)) return encode_plain_hit(to, op, result);
   size_t value_size = 0;
   FieldWriter out(encode_result_head(to, room, op, result, value_size));
   put_pieces(out, result, value_size);
@@ -586,8 +525,36 @@ void ResultReader::read_loan(uint8_t fields, Result& result) {
 }
 
 bool ResultReader::next(Result& result) {
-  FieldReader in(at_, left_);
   result = Result{};
+  return next_plain(result) || next_of_any(result);
+}
+
+// False: it is another one.
+bool ResultReader::next_plain(Result& result) {
+  ResultHead head;
+  if (left_ < sizeof head) return false;
+  std::memcpy(&head, at_, sizeof head);
+  const bool has_cas = (head.fields & kHasCas) != 0;
+  const size_t size = sizeof head + (has_cas ? kCasSize : 0u) + head.value_length;
+  const bool is_plain = (head.fields & ~kHasCas) == 0 && head.reserved == 0 && (head.marks & ~kAllMarks) == 0;
+  if (!is_plain || head.code >= kFirstNoAnswer || head.value_length > op::kMaxValueLength || size > left_) return false;
+  const std::byte* value = at_ + sizeof head;
+  if (has_cas) {
+    std::memcpy(&result.cas, value, sizeof result.cas);
+    value += sizeof result.cas;
+  }
+  result.code = static_cast<ResultCode>(head.code);
+  result.marks = head.marks;
+  result.value = {reinterpret_cast<const char*>(value), head.value_length};
+  result.total_length = head.value_length;
+  if (rules_.takes_loans) loan_ = {};
+  at_ += size;
+  left_ -= size;
+  return true;
+}
+
+bool ResultReader::next_of_any(Result& result) {
+  FieldReader in(at_, left_);
   const auto head = in.get<ResultHead>();
   result.code = static_cast<ResultCode>(head.code);
   result.marks = head.marks;

@@ -87,9 +87,12 @@ class ResultReader {
   const op::LoanName* loan() const { return loan_.loan != nullptr ? &loan_ : nullptr; }
 
  private:
+  bool next_plain(op::Result& result);
+  bool next_of_any(op::Result& result);
+  void read_loan(uint8_t fields, op::Result& result);
+
   const std::byte* at_;
   size_t left_;
-  void read_loan(uint8_t fields, op::Result& result);
 
   const ResultRules rules_;
   op::LoanName loan_;

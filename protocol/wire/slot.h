@@ -81,11 +81,16 @@ struct RegionLayout {
   size_t response_bytes() const { return size_t{lanes} * window * response_slot_size; }
   size_t bytes() const { return request_bytes() + response_bytes(); }
   size_t want_offset(uint32_t lane) const { return lane * sizeof(LaneLine); }
+  // seq mod window. Dividing takes as long as ten other instructions; most windows are powers of two.
+  uint32_t slot_of(uint64_t seq) const {
+    const uint32_t mask = window - 1;
+    return static_cast<uint32_t>((window & mask) == 0 ? seq & mask : seq % window);
+  }
   size_t request_offset(uint32_t lane, uint64_t seq) const {
-    return lanes * sizeof(LaneLine) + (size_t{lane} * window + seq % window) * request_slot_size;
+    return lanes * sizeof(LaneLine) + (size_t{lane} * window + slot_of(seq)) * request_slot_size;
   }
   size_t response_offset(uint32_t lane, uint64_t seq) const {
-    return (size_t{lane} * window + seq % window) * response_slot_size;
+    return (size_t{lane} * window + slot_of(seq)) * response_slot_size;
   }
   std::string to_string() const;
 };
