@@ -210,9 +210,9 @@ EGRET_API int egret_flush_all(egret_client* client, int64_t delay);
 
 /* --- many under way */
 /* Returns how many were taken, from the first on: their results come by egret_reap, egret_wait or the callback. They are sent
- * with egret_flush(), egret_wait() or egret_progress() at the latest; of 24 ops and more the first ones at once, if their
- * backend is on this host. EGRET_E_AGAIN: none now; EGRET_E_ARGUMENT: the first one is wrong. Of an op that cannot be sent at
- * all the result says so. */
+ * with egret_flush(), egret_wait() or egret_progress() at the latest; if nothing is under way, of 24 to 128 ops the first ones
+ * at once, where their backend is reached straight on this host. EGRET_E_AGAIN: none now; EGRET_E_ARGUMENT: the first one is
+ * wrong. Of an op that cannot be sent at all the result says so. */
 EGRET_API int egret_submit(egret_client* client, const egret_op* ops, size_t count);
 EGRET_API int egret_flush(egret_client* client);
 /* Never waits. Returns how many results it wrote. */

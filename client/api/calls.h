@@ -15,7 +15,7 @@ int because(egret_client& client, int code, const char* why);
 int because_of_trouble(egret_client& client, int code);
 
 bool is_valid_key(const char* key, size_t key_length);
-// The caller's array of ops: its elements may be shorter or longer than ours.
+// The caller's array of ops: its elements may be longer than ours.
 class OpArray {
  public:
   explicit OpArray(const egret_op* first) : at_(reinterpret_cast<const char*>(first)), stride_(first->size) {}
@@ -60,7 +60,7 @@ void run_batch(egret_client& client, size_t count, Batch& batch, Make make) {
       }
     }
     if (taken == Taken::kYes) {
-      if (begins_early(i + 1, count)) engine.flush(Engine::To::kOnHost);
+      if (begins_early(i + 1, count)) engine.begin_on_host();
       continue;
     }
     batch.expect_less();

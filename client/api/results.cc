@@ -26,9 +26,18 @@ static_assert(is_same(EGRET_MARK_FETCHED, op::kFetched) && is_same(EGRET_MARK_ST
 static_assert(sizeof(egret_result) == 80 && sizeof(egret_op) == 112);
 
 int code_of(const Call& call, const Result& result) {
-  if (result.code < ResultCode::kOutOfMemory) [[likely]]
-    return static_cast<int>(result.code);
   switch (result.code) {
+    case ResultCode::kOk:
+    case ResultCode::kHit:
+    case ResultCode::kMiss:
+    case ResultCode::kStored:
+    case ResultCode::kNotStored:
+    case ResultCode::kExists:
+    case ResultCode::kDeleted:
+    case ResultCode::kNumber:
+    case ResultCode::kNonNumeric:
+    case ResultCode::kTooLarge:
+      return static_cast<int>(result.code);
     case ResultCode::kOutOfMemory:  // a get: of large_value_memory
       return call.code() == op::OpCode::kGet ? EGRET_E_MEMORY : EGRET_OUT_OF_MEMORY;
     case ResultCode::kForbidden:
@@ -41,25 +50,40 @@ int code_of(const Call& call, const Result& result) {
     case ResultCode::kTimedOut:
     case ResultCode::kNotSent:
       return call.is_unsent(result) ? EGRET_E_UNAVAILABLE : EGRET_E_UNKNOWN;
-    default:
-      return EGRET_E_UNAVAILABLE;  // refused by the backend, for a reason that the caller cannot know
+    case ResultCode::kChanged:
+    case ResultCode::kNoUpload:
+    case ResultCode::kWrongPartition:
+      break;
   }
+  return EGRET_E_UNAVAILABLE;  // refused by the backend, for a reason that the caller cannot know
 }
 
-namespace {
-
-// Gives a hit a copy of its value.
-void copy_value(const Result& result, Buffers& buffers, egret_result& out) {
-  size_t length = result.value.size();
-  for (const std::string_view piece : result.further) length += piece.size();
-  out.value_length = length;
-  if (length == 0) {
-    out.value = "";
-    return;
+void write_result(const Call& call, const Result& result, Buffers& buffers, egret_result& out) {
+  const int code = code_of(call, result);
+  size_t length = 0;
+  View* view = nullptr;
+  if (code == EGRET_HIT) {
+    length = result.value.size();
+    for (const std::string_view piece : result.further) length += piece.size();
+    if (length > 0) view = buffers.take(length);  // it may throw: `out` is as it was then
   }
-  View* const view = buffers.take(length);
+  out = {};
+  out.size = sizeof out;
+  out.code = code;
+  out.tag = call.tag;
+  if (code < 0) return;
+  out.client_flags = result.client_flags;
+  out.last_access = result.last_access;
+  out.marks = result.marks;
+  out.cas = result.cas;
+  out.number = code == EGRET_HIT && length == 0 ? result.total_length : result.number;  // the value may be left out
+  out.ttl = result.ttl;
+  if (code != EGRET_HIT) return;
+  out.value = "";
+  if (view == nullptr) return;
   char* at = view->bytes();
   out.value = at;
+  out.value_length = length;
   out.view = view;
   std::memcpy(at, result.value.data(), result.value.size());
   at += result.value.size();
@@ -67,25 +91,6 @@ void copy_value(const Result& result, Buffers& buffers, egret_result& out) {
     std::memcpy(at, piece.data(), piece.size());
     at += piece.size();
   }
-}
-
-}  // namespace
-
-void write_result(const Call& call, const Result& result, Buffers& buffers, egret_result& out) {
-  out = {};
-  out.size = sizeof out;
-  out.code = code_of(call, result);
-  out.tag = call.tag;
-  if (out.code < 0) return;
-  out.client_flags = result.client_flags;
-  out.last_access = result.last_access;
-  out.marks = result.marks;
-  out.cas = result.cas;
-  out.number = result.number;
-  out.ttl = result.ttl;
-  if (out.code != EGRET_HIT) return;
-  if (result.value.empty()) out.number = result.total_length;  // it is left out
-  copy_value(result, buffers, out);
 }
 
 // --- Batch
@@ -175,9 +180,10 @@ Queue::HandOut::HandOut(Queue& queue, egret_result* to, size_t room) : queue_(qu
 
 Queue::HandOut::~HandOut() {
   for (size_t i = 0; i < queue_.given_; ++i) {
-    egret_result lost;
-    std::memcpy(&lost, queue_.to_.element(i), sizeof lost);
-    give_back(lost, queue_.buffers_);
+    queue_.to_.fill(queue_.to_.element(i), [&](egret_result& lost) {
+      give_back(lost, queue_.buffers_);
+      lost = failed(EGRET_E_BROKEN, lost.tag);
+    });
   }
   queue_.room_ = queue_.given_ = 0;
 }

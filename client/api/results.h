@@ -19,7 +19,7 @@
 
 namespace egret::client {
 
-// The caller's array: its elements may be shorter or longer than ours.
+// The caller's array: its elements may be longer than ours.
 class ResultArray {
  public:
   ResultArray() = default;  // the results are wanted by nobody
@@ -33,15 +33,16 @@ class ResultArray {
   // `write` gives all fields of one element; what we do not know of it becomes 0.
   template <typename Write>
   void fill(void* element, Write write) const {
-    if (stride_ > sizeof(egret_result)) [[unlikely]]
-      std::memset(element, 0, stride_);
+    static_assert(sizeof(egret_result) == kLeast, "an element may be shorter than a result");
     egret_result& result = *static_cast<egret_result*>(element);
     write(result);
     result.size = stride_;
+    if (stride_ > sizeof result) [[unlikely]]
+      std::memset(static_cast<char*>(element) + sizeof result, 0, stride_ - sizeof result);
   }
 
  private:
-  static constexpr uint32_t kLeast = sizeof(egret_result);  // of version 0.2
+  static constexpr uint32_t kLeast = 80;  // of version 0.2
   static constexpr uint32_t kMost = 1024;
 
   char* at_ = nullptr;
@@ -110,7 +111,7 @@ class Queue final : public AnswerSink {
   class HandOut {
    public:
     HandOut(Queue& queue, egret_result* to, size_t room);
-    // What was not accepted is lost.
+    // What was not accepted is lost: the call has failed inside.
     ~HandOut();
     HandOut(const HandOut&) = delete;
     HandOut& operator=(const HandOut&) = delete;

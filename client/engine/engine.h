@@ -1,6 +1,6 @@
 // A client without its C face: sessions with all backends, ops under way, waiting for them, and news of a proxy's pool.
 //
-//   submit(op) ─ Router ─▶ session ─▶ lane: the open message … flush() … backend … poll(), wait() ─▶ AnswerSink::on_answer
+//   submit(op) ─ Router ─▶ session ─▶ lane: the open message … poll() … backend … poll(), wait() ─▶ AnswerSink::on_answer
 //       └ a value that does not fit a slot: Upload, LargeGet
 //
 //   sync callers   submit … wait(done) : poll, or sleep in epoll until something can have come
@@ -61,15 +61,14 @@ class Engine final : private SessionOwner {
   // One op to each partition of each backend, for ops without a key. Answers come one by one, `count` of them. `missed`:
   // backends that cannot be reached.
   Taken submit_to_all(const op::Op& op, AnswerSink& sink, uint32_t& count, uint32_t& missed);
-  // kOnHost: only to backends of this host that are reached straight; over a network, and for the proxy's worker, a message
-  // more costs more.
-  enum class To : uint8_t { kAll, kOnHost };
-  void flush(To to = To::kAll);
+  // Sends what was submitted to backends of this host that are reached straight, wakes them, and takes their answers. Over a
+  // network, and for the proxy's worker, a message more costs more: that is left to poll().
+  void begin_on_host();
   uint32_t pending() const { return calls_.in_use(); }
   // Nobody wants the answers of the ops with that tag. Returns of how many.
   uint32_t forget(const AnswerSink& sink, uint64_t tag);
 
-  // One pass; never waits. Returns whether anything came in.
+  // One pass: sends what was submitted, wakes lanes that sleep, takes answers; never waits. Returns whether anything came in.
   bool poll();
   // Polls and sleeps until done() or, by the clock, deadline_ns. Returns done().
   template <typename Done>

@@ -233,13 +233,18 @@ void Engine::note(int level, std::string text) {
 
 // --- passes
 
-void Engine::flush(To to) {
+void Engine::begin_on_host() {
   active_.begin_pass();  // ops count as sent when the pass began, and the last one may be long ago
-  if (to == To::kAll) return active_.flush();
+  bool any = false;
   for (const auto& session : router_.sessions()) {
-    if (!session->is_open() || !session->endpoint().limits().fetch_is_local) continue;
-    if ((session->grant().features & wire::kRelayed) == 0) session->flush();
+    const bool is_straight = session->is_open() && session->endpoint().limits().fetch_is_local &&
+                             (session->grant().features & wire::kRelayed) == 0;
+    if (!is_straight) continue;
+    session->flush();
+    any |= session->fetch();  // which wakes a lane that sleeps
   }
+  any |= active_.hand_out_credit();
+  if (any) ++changes_;
 }
 
 bool Engine::poll() {
@@ -305,7 +310,7 @@ void Engine::sleep(uint64_t deadline_ns) {
 bool Engine::arm() {
   const uint64_t before = changes_;
   bool is_armed = false;
-  active_.begin_pass();  // as in flush()
+  active_.begin_pass();  // as in begin_on_host()
   for (int pass = 0; !is_armed && pass < kMostArmPasses; ++pass) {
     is_armed = active_.prepare_sleep();
     if (!is_armed && poll()) return false;

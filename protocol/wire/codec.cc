@@ -524,6 +524,7 @@ void ResultReader::read_loan(uint8_t fields, Result& result) {
   result.value = {};
 }
 
+// The head of one that is not plain is read twice. Nothing of the first time counts for the second one: a peer may have changed it.
 bool ResultReader::next(Result& result) {
   result = Result{};
   return next_plain(result) || next_of_any(result);

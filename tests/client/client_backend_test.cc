@@ -1,5 +1,6 @@
 // egret.h with real backends: calls, queues, event loops; and what becomes of ops when processes fork, stop or die.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -313,6 +314,101 @@ TEST_CASE("thousands under way: each is answered once, those of one key in their
   }
   CHECK(egret_pending(c) == 0);
   CHECK(egret_reap(c, results.data(), results.size()) == 0);
+}
+
+TEST_CASE("results for which a call has no room wait for the next one, and come before later ones") {
+  Served served;
+  egret_client* const c = served.client.get();
+  CHECK(set(c, "k", "v") == EGRET_STORED);
+  std::vector<egret_op> ops;
+  for (uint64_t tag = 0; tag < 40; ++tag) ops.push_back(op_of(EGRET_GET, "k", tag));
+  REQUIRE(egret_submit(c, ops.data(), ops.size()) == 40);
+  std::vector<egret_result> results(7, empty_result());
+  uint64_t next = 0;
+  const auto take = [&](int count) {
+    REQUIRE(count <= 7);
+    for (int i = 0; i < count; ++i) {
+      egret_result& result = results[static_cast<size_t>(i)];
+      CHECK(result.size == sizeof(egret_result));
+      CHECK(result.tag == next++);
+      CHECK(value_of(result) == "v");
+      CHECK(egret_release(&result) == EGRET_OK);
+    }
+  };
+  CHECK(egret_wait(c, nullptr, 0, 40, kForEver) == 0);
+  CHECK(egret_pending(c) == 40);
+  while (next < 14) take(egret_reap(c, results.data(), results.size()));
+  REQUIRE(egret_submit(c, ops.data(), 3) == 3);  // behind those that wait
+  while (next < 40) take(egret_wait(c, results.data(), std::min<size_t>(7, 40 - next), 7, kForEver));
+  next = 0;
+  while (next < 3) take(egret_wait(c, results.data(), 7, 3, kForEver));
+  CHECK(egret_pending(c) == 0);
+}
+
+TEST_CASE("an array of longer results than ours: each is written whole, and the rest of it is 0") {
+  Served served;
+  egret_client* const c = served.client.get();
+  struct Longer {
+    egret_result result;
+    uint64_t further[2];
+  };
+  std::array<Longer, 3> longer;
+  // Of one key, so that results come in the order of their ops.
+  const egret_op ops[] = {op_of(EGRET_GET, "k", 1), op_of(EGRET_DELETE, "k", 2), op_of(EGRET_GET, "k", 3)};
+  const auto begin = [&] {
+    CHECK(set(c, "k", "v") == EGRET_STORED);
+    std::memset(longer.data(), 0xff, sizeof longer);
+    longer[0].result.size = sizeof(Longer);
+  };
+  const auto check = [&] {
+    for (size_t i = 0; i < longer.size(); ++i) {
+      CHECK(longer[i].result.size == sizeof(Longer));
+      CHECK(longer[i].result.tag == i + 1);
+      CHECK(longer[i].result.code == std::array{EGRET_HIT, EGRET_DELETED, EGRET_MISS}[i]);
+      CHECK(longer[i].further[0] == 0);
+      CHECK(longer[i].further[1] == 0);
+      CHECK(egret_release(&longer[i].result) == EGRET_OK);
+    }
+  };
+  begin();
+  CHECK(egret_execute(c, ops, 3, &longer[0].result) == EGRET_OK);
+  check();
+  begin();
+  REQUIRE(egret_submit(c, ops, 3) == 3);
+  CHECK(egret_wait(c, &longer[0].result, 3, 3, kForEver) == 3);
+  check();
+}
+
+TEST_CASE("a flush sends, also to a backend that sleeps") {
+  Served served;
+  egret_client* const c = served.client.get();
+  const Client other = new_client(served.pool);
+  connect(other.get());
+  const egret_op op = set_of("k", "v", 1);
+  REQUIRE(egret_submit(c, &op, 1) == 1);
+  CHECK(egret_flush(c) == EGRET_OK);
+  while (get(other.get(), "k") != "v") {
+  }
+  egret_result result = empty_result();
+  CHECK(egret_wait(c, &result, 1, 1, kForEver) == 1);
+}
+
+TEST_CASE("of many ops the first ones are sent at once, of few none") {
+  Served served;
+  egret_client* const c = served.client.get();
+  const Client other = new_client(served.pool);
+  connect(other.get());
+  std::vector<egret_op> ops;
+  for (uint64_t tag = 0; tag < 32; ++tag) ops.push_back(set_of(tag == 0 ? "first" : "k", "v", tag));
+  std::vector<egret_result> results(32, empty_result());
+  REQUIRE(egret_submit(c, ops.data(), 8) == 8);
+  CHECK(get(other.get(), "first") != "v");
+  REQUIRE(egret_wait(c, results.data(), 8, 8, kForEver) == 8);
+  ops[0] = set_of("first", "again");
+  REQUIRE(egret_submit(c, ops.data(), 32) == 32);
+  while (get(other.get(), "first") != "again") {
+  }
+  CHECK(egret_wait(c, results.data(), 32, 32, kForEver) == 32);
 }
 
 TEST_CASE("an event loop sleeps in poll and is woken for every result") {

@@ -364,12 +364,17 @@ TEST_SUITE("results") {
       if (sample.op.code != OpCode::kGet && sample.op.code != OpCode::kChunk) continue;
       CAPTURE(sample.name);
       for (size_t room = sample.least_result; room < sample.least_result + value.size() + 5; ++room) {
-        Result whole = make_result(ResultCode::kHit, value);
-        whole.version = 3;
-        Result pieces = whole;
-        pieces.value = "the first piece, ";
-        pieces.further = further;
-        CHECK(encoded_result(sample.op, pieces, room) == encoded_result(sample.op, whole, room));
+        for (const uint32_t flags : {0u, 5u}) {
+          Result whole = make_result(ResultCode::kHit, value);
+          whole.version = 3;
+          whole.client_flags = flags;
+          whole.cas = 4;
+          whole.marks = kFetched;
+          Result pieces = whole;
+          pieces.value = "the first piece, ";
+          pieces.further = further;
+          CHECK(encoded_result(sample.op, pieces, room) == encoded_result(sample.op, whole, room));
+        }
       }
     }
   }

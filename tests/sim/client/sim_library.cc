@@ -165,7 +165,7 @@ void SimLibrary::act() {
 
 void SimLibrary::submit() {
   for (uint32_t burst = world_.rng.between(1, world_.scenario.burst); burst > 0 && !is_finished(); --burst) {
-    if (world_.rng.percent(10)) engine_->flush();
+    if (world_.rng.percent(10)) engine_->begin_on_host();
     if (!submit_one()) return;
   }
 }
