@@ -1,8 +1,6 @@
 // One call, one answer.
 #include "client/api/calls.h"
 
-#include <cstring>
-
 #include "client/api/boundary.h"
 #include "client/egret.h"
 

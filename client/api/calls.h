@@ -15,7 +15,7 @@ int because(egret_client& client, int code, const char* why);
 int because_of_trouble(egret_client& client, int code);
 
 bool is_valid_key(const char* key, size_t key_length);
-// The caller's array of ops: its elements may be longer than ours.
+// The caller's array of ops. A program that was compiled for a later version has longer ones: only the part known here is read.
 class OpArray {
  public:
   explicit OpArray(const egret_op* first) : at_(reinterpret_cast<const char*>(first)), stride_(first->size) {}

@@ -41,7 +41,7 @@ int egret_submit(egret_client* client, const egret_op* ops, size_t count) {
       return because(c, EGRET_E_ARGUMENT, "an array that is missing, or an op without its size");
     }
     const OpArray array(ops);
-    // With others under way each message more may be one too many for their lane, and the backend has enough to do.
+    // While others are under way the backend has work, and a message more could take the lane's last slot.
     const bool is_first = c.queue->under_way() == 0;
     for (size_t i = 0; i < count; ++i) {
       const int before = static_cast<int>(i);
@@ -66,7 +66,7 @@ int egret_submit(egret_client* client, const egret_op* ops, size_t count) {
 
 int egret_flush(egret_client* client) {
   return enter(client, [&](egret_client& c) {
-    c.engine->poll();  // a lane that sleeps is seen, and woken, when its answer is looked for
+    c.engine->poll();  // not only a flush: that would not wake a lane that sleeps
     return int{EGRET_OK};
   });
 }

@@ -58,6 +58,23 @@ int code_of(const Call& call, const Result& result) {
   return EGRET_E_UNAVAILABLE;  // refused by the backend, for a reason that the caller cannot know
 }
 
+namespace {
+
+// A result that says nothing but what came of the op.
+egret_result result_with(int code, uint64_t tag) {
+  egret_result result{};
+  result.size = sizeof result;
+  result.code = code;
+  result.tag = tag;
+  return result;
+}
+
+void give_back(const egret_result& result, Buffers& buffers) {
+  if (result.view != nullptr) buffers.give(static_cast<View*>(result.view));
+}
+
+}  // namespace
+
 void write_result(const Call& call, const Result& result, Buffers& buffers, egret_result& out) {
   const int code = code_of(call, result);
   size_t length = 0;
@@ -65,12 +82,9 @@ void write_result(const Call& call, const Result& result, Buffers& buffers, egre
   if (code == EGRET_HIT) {
     length = result.value.size();
     for (const std::string_view piece : result.further) length += piece.size();
-    if (length > 0) view = buffers.take(length);  // it may throw: `out` is as it was then
+    if (length > 0) view = buffers.take(length);  // before `out` is touched, since it may throw
   }
-  out = {};
-  out.size = sizeof out;
-  out.code = code;
-  out.tag = call.tag;
+  out = result_with(code, call.tag);
   if (code < 0) return;
   out.client_flags = result.client_flags;
   out.last_access = result.last_access;
@@ -105,33 +119,17 @@ void Batch::count(int code) {
 
 void Batch::on_answer(const Call& call, const Result& result) {
   --left_;
-  int code = 0;
   if (call.context != nullptr) {
-    results_.fill(call.context, [&](egret_result& out) {
-      write_result(call, result, buffers_, out);
-      code = out.code;
-    });
-  } else {
-    code = code_of(call, result);
+    results_.fill(call.context, [&](egret_result& out) { write_result(call, result, buffers_, out); });
   }
-  count(code);
+  count(code_of(call, result));
   last_number_ = result.number;
 }
-
-namespace {
-egret_result failed(int code, uint64_t tag) {
-  egret_result result{};
-  result.size = sizeof result;
-  result.code = code;
-  result.tag = tag;
-  return result;
-}
-}  // namespace
 
 void Batch::fail(size_t index, int code, uint64_t tag) {
   count(code);
   if (!results_.is_wanted()) return;
-  results_.fill(results_.element(index), [&](egret_result& out) { out = failed(code, tag); });
+  results_.fill(results_.element(index), [&](egret_result& out) { out = result_with(code, tag); });
 }
 
 // --- CopySink
@@ -149,12 +147,6 @@ void CopySink::on_answer(const Call& call, const Result& result) {
 }
 
 // --- Queue
-
-namespace {
-void give_back(const egret_result& result, Buffers& buffers) {
-  if (result.view != nullptr) buffers.give(static_cast<View*>(result.view));
-}
-}  // namespace
 
 Queue::~Queue() {
   while (size() > 0) give_back(take(), buffers_);
@@ -182,14 +174,14 @@ Queue::HandOut::~HandOut() {
   for (size_t i = 0; i < queue_.given_; ++i) {
     queue_.to_.fill(queue_.to_.element(i), [&](egret_result& lost) {
       give_back(lost, queue_.buffers_);
-      lost = failed(EGRET_E_BROKEN, lost.tag);
+      lost = result_with(EGRET_E_BROKEN, lost.tag);
     });
   }
   queue_.room_ = queue_.given_ = 0;
 }
 
 void Queue::add_failed(int code, uint64_t tag) {
-  done_.push_back(failed(code, tag));
+  done_.push_back(result_with(code, tag));
 }
 
 size_t Queue::forget(uint64_t tag) {

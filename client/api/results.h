@@ -1,7 +1,8 @@
 // From the engine's answers to the results of egret.h.
 //
 //   one call, one answer   Batch: answers go straight into the caller's array
-//   many under way         Queue: answers go to the array of egret_reap() or egret_wait(), or wait for these or the callback
+//   many under way         Queue: answers go straight into the array of egret_reap() or egret_wait(); what these have no room
+//                          for, and what comes outside of them, is kept for the next one, or for the callback
 //
 // Thread: the client's.
 #pragma once
@@ -107,17 +108,18 @@ class Queue final : public AnswerSink {
   ~Queue();
 
   void on_answer(const Call& call, const op::Result& result) override;
-  // While it lives results go to the caller's array, as far as there is room: first those that wait.
+  // One call of egret_reap() or egret_wait(): while it lives, answers go straight into the caller's array, behind those that were
+  // kept, as far as there is room.
   class HandOut {
    public:
     HandOut(Queue& queue, egret_result* to, size_t room);
-    // What was not accepted is lost: the call has failed inside.
+    // Without accept() an exception ends the call: views go back, and the results say EGRET_E_BROKEN.
     ~HandOut();
     HandOut(const HandOut&) = delete;
     HandOut& operator=(const HandOut&) = delete;
 
     size_t count() const { return queue_.given_; }
-    // The caller has them.
+    // The results are the caller's now. Returns how many.
     int accept() {
       queue_.room_ = 0;
       return static_cast<int>(std::exchange(queue_.given_, 0));

@@ -61,8 +61,8 @@ class Engine final : private SessionOwner {
   // One op to each partition of each backend, for ops without a key. Answers come one by one, `count` of them. `missed`:
   // backends that cannot be reached.
   Taken submit_to_all(const op::Op& op, AnswerSink& sink, uint32_t& count, uint32_t& missed);
-  // Sends what was submitted to backends of this host that are reached straight, wakes them, and takes their answers. Over a
-  // network, and for the proxy's worker, a message more costs more: that is left to poll().
+  // As poll(), but only for backends of this host that are reached straight, so that they work while further ops are encoded.
+  // Over a network, and for the proxy's worker, that would not pay for the additional message.
   void begin_on_host();
   uint32_t pending() const { return calls_.in_use(); }
   // Nobody wants the answers of the ops with that tag. Returns of how many.

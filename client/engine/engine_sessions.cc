@@ -241,7 +241,7 @@ void Engine::begin_on_host() {
                              (session->grant().features & wire::kRelayed) == 0;
     if (!is_straight) continue;
     session->flush();
-    any |= session->fetch();  // which wakes a lane that sleeps
+    any |= session->fetch();  // only who looks for an answer sees that its lane sleeps, and wakes it
   }
   any |= active_.hand_out_credit();
   if (any) ++changes_;

@@ -63,7 +63,7 @@ void BytesEngine::feed() {
   }
   input_.erase(0, used_);
   used_ = 0;
-  engine_.poll();  // it also wakes a backend for ops whose answers nobody reads
+  engine_.poll();  // also wakes a sleeping backend: of noreply commands nobody looks for an answer
   settle();
 }
 

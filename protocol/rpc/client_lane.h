@@ -95,9 +95,9 @@ class ClientLane {
   uint32_t hold(const op::Result& result);
   void release(uint32_t held);
 
-  // A pass begins. Messages that append() has sealed and nobody has flushed count as sent now: the last pass, whose time they
-  // have, may be long ago. Want is cleared, so that the server need not push to a worker that is awake; only where that is a
-  // plain store (shm).
+  // A pass begins. Messages that append() sealed since the last flush count as sent now: they were given the time of the last
+  // pass, which may be long ago. Over shm, where it costs one store, want is cleared: the worker is awake, and the server need
+  // not push.
   void begin_pass();
   // Seals the open message, if there is one, and stages it: with what its response needs, for which want is staged in
   // reply mode where the backend cannot be asked with the request. The endpoint is flushed next.
@@ -132,7 +132,7 @@ class ClientLane {
   bool has_credit() const { return next_seq_ - free_ < credit_; }
   // No further message is opened until withhold(false).
   void withhold(bool withheld) { credit_ = withheld ? 0 : layout_.window; }
-  // Inlined, so that who wants one of these pays for one.
+  // Always inlined: a caller that reads one field pays for that one only.
   [[gnu::always_inline]] LaneProgress progress() const {
     return {.answered = oldest_,
             .oldest_sent_ns = slot(oldest_).sent_ns,

@@ -78,7 +78,7 @@ class Lanes {
   // Closes them and calls every waiter (ClientLane::fail_all). Waiters may use this object in the call: it has no lanes any
   // more.
   void close();
-  // A pass begins, for each active lane, too; those that have nothing to do are active no more.
+  // Begins a pass of each active lane. A lane that has nothing to do is not active any more.
   void begin_pass();
   // Gives the room of uploads that are slow at `now_ns` to uploads that wait.
   void make_room_for_uploads(uint64_t now_ns);

@@ -524,13 +524,13 @@ void ResultReader::read_loan(uint8_t fields, Result& result) {
   result.value = {};
 }
 
-// The head of one that is not plain is read twice. Nothing of the first time counts for the second one: a peer may have changed it.
+// Of a result that is not plain the head is read twice, and a peer may change it in between: next_of_any() checks all anew.
 bool ResultReader::next(Result& result) {
   result = Result{};
   return next_plain(result) || next_of_any(result);
 }
 
-// False: it is another one.
+// A result with no field but a CAS. False: it is none of these, or malformed; nothing was taken.
 bool ResultReader::next_plain(Result& result) {
   ResultHead head;
   if (left_ < sizeof head) return false;

@@ -1,5 +1,5 @@
-// The ops and results of which most messages consist: gets without fields of their own, and their whole values. The bytes
-// are those of codec.h, which uses this; inline, because this is the hot path.
+// The heads of all ops and results, and the code for most of them: gets that have only a key, and hits that fit. It writes the
+// same bytes as the general code in codec.cc, and is inline because clients and partitions run it for almost every op.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct ResultHead {
 };
 static_assert(sizeof(ResultHead) == 8 && offsetof(ResultHead, marks) == 2 && offsetof(ResultHead, value_length) == 4);
 
-// Which optional fields a result carries.
+// Bits of ResultHead::fields: the optional fields that follow the head, in this order.
 enum ResultFields : uint8_t {
   kHasFlags = 1,
   kHasCas = 2,
@@ -46,10 +46,11 @@ inline constexpr uint8_t kAllMarks = op::kFetched | op::kStale | op::kWon | op::
 inline constexpr uint16_t kOptionsWithFields =
     op::kCompareCas | op::kTouch | op::kCreate | op::kExplicitCas | op::kVivify | op::kRecache;
 
-// Bytes of the result of a get beyond its value: client flags; version and length if it is cut; with kWantCas, kWantMeta.
-inline constexpr uint16_t kLeastOfGet = sizeof(ResultHead) + 4 + 12;
-inline constexpr uint8_t kCasSize = 8;
-inline constexpr uint8_t kMetaSize = 12;  // ttl, last access
+// Bytes that the result of a get takes beyond its value.
+inline constexpr uint16_t kLeastOfGet =
+    sizeof(ResultHead) + 4 + 12;          // client flags; version and length of a value that is cut
+inline constexpr uint8_t kCasSize = 8;    // in addition with kWantCas
+inline constexpr uint8_t kMetaSize = 12;  // in addition with kWantMeta: ttl, last access
 
 // Nothing follows the head of the op but its key.
 inline bool is_bare_get(const op::Op& op) {
@@ -72,7 +73,8 @@ inline std::byte* encode_bare_get(std::byte* to, const op::Op& op) {
   return out.at();
 }
 
-// A whole value, for a get that wants no more than it, its flags and CAS.
+// Whether encode_plain_hit() can write the result: a value that fits, in one piece, of a get that asks for nothing but value, client
+// flags and CAS.
 inline bool is_plain_hit(size_t room, const op::Op& op, const op::Result& result) {
   return op.code == op::OpCode::kGet && (op.options & ~op::kWantCas) == 0 && result.code == op::ResultCode::kHit &&
          !result.is_partial() && result.value.size() <= room - min_result_size_of_get(op.options);

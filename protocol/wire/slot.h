@@ -81,7 +81,7 @@ struct RegionLayout {
   size_t response_bytes() const { return size_t{lanes} * window * response_slot_size; }
   size_t bytes() const { return request_bytes() + response_bytes(); }
   size_t want_offset(uint32_t lane) const { return lane * sizeof(LaneLine); }
-  // seq mod window. Dividing takes as long as ten other instructions; most windows are powers of two.
+  // seq mod window, without a division where the window is a power of two, as most are: several are needed for each message.
   uint32_t slot_of(uint64_t seq) const {
     const uint32_t mask = window - 1;
     return static_cast<uint32_t>((window & mask) == 0 ? seq & mask : seq % window);

@@ -4,8 +4,9 @@
 // session ends, a command may be answered as failed instead, and the engine says so (has_failed). What the engine gives away when
 // its connection takes over is the rest of what was put, byte for byte.
 //
-// The input: 4 bytes, the lengths of pieces; if the first one's top bit is set, what the backend does: a byte of refusals, the
-// lengths of its plan and its mishaps, and both; and what the program sends.
+// The input, in this order: 4 bytes, the lengths of the pieces in which the program sends; if the top bit of the first one is set:
+// a byte that says which ops the backend refuses, the lengths of its plan and of its mishaps, then both; the rest is what the
+// program sends.
 #include <algorithm>
 #include <charconv>
 #include <optional>

@@ -129,7 +129,7 @@ class Answers {
     }
   }
 
-  // Holds lines that look like the protocol's own, so a value of the wrong length is mistaken for answers.
+  // Its bytes look like lines of answers: if a value is cut at the wrong place, what follows is taken for an answer, and found.
   std::string_view value_of(size_t place) const {
     static const std::string text = [] {
       std::string made;
