@@ -314,6 +314,7 @@ void Executor::lane_attached(rpc::LaneId lane, const rpc::LaneBinding& binding) 
   std::unique_ptr<UserUse>& user = users_[binding.user];
   if (user == nullptr) user = std::make_unique<UserUse>();
   if (user->lanes++ == 0) ++users_attached_;
+  count_lanes(+1);
   access_[lane] = {binding.rights, binding.knows_rights ? ResultCode::kForbidden : ResultCode::kUnsupported,
                    user.get()};
 }
@@ -323,7 +324,15 @@ void Executor::lane_dropped(rpc::LaneId lane) {
   if (lane < lanes_.size()) lanes_[lane].reset();
   if (lane >= access_.size()) return;
   const Access gone = std::exchange(access_[lane], {});
-  if (gone.user != nullptr && --gone.user->lanes == 0) --users_attached_;
+  if (gone.user == nullptr) return;
+  if (--gone.user->lanes == 0) --users_attached_;
+  count_lanes(-1);
+}
+
+// Clients send values of item_size_max together while these come, and one that they have collected (rpc/upload_room.h).
+void Executor::count_lanes(int more) {
+  lanes_attached_ += more;
+  store_->set_upload_rights(uint64_t{2} * options_.item_size_max * lanes_attached_);
 }
 
 // The item is pinned before it is read, because the get itself may make it expire.
@@ -333,7 +342,7 @@ Result Executor::get(const Op& op, size_t index) {
   const Result result = store_->execute(index);
   if (pin && pin.length() > 0 && result.code == ResultCode::kHit && pin.version() == result.version) {
     UserUse& user = *access_[op_lanes_[index]].user;
-    if (!is_within_share(user.pins, pin.length())) {
+    if (!is_within_share(user.pins, pin.length(), store_->pin_budget(store::PinUse::kRead))) {
       // As if there were no memory for it: its chunks are of the present version, or start again.
       ++counters_.pins_over_share;
       return result;
@@ -402,14 +411,13 @@ bool Executor::has_upload_room(const LaneState& lane, uint32_t length) const {
 }
 
 // A user that is alone may hold all of the room; beside others its share, or else one value, however large.
-bool Executor::is_within_share(uint64_t held, uint64_t more) const {
+bool Executor::is_within_share(uint64_t held, uint64_t more, uint64_t room) const {
   if (users_attached_ <= 1 || held == 0) return true;
-  const uint64_t room = std::max<uint64_t>(store_->memory().limit / 8, options_.item_size_max);
   return held + more <= room / 100 * share_of_user_;
 }
 
 Executor::Upload& Executor::open_upload(LaneState& lane, UserUse& user, const Op& op) {
-  const bool is_in_share = is_within_share(user.uploads, op.length);
+  const bool is_in_share = is_within_share(user.uploads, op.length, store_->upload_room());
   if (!is_in_share) ++counters_.uploads_over_share;
   const bool may_open = is_in_share && has_upload_room(lane, op.length);
   auto reserved = store_->reserve(op.key, op.length);
@@ -504,8 +512,8 @@ Executor::UserUse* Executor::largest_user(const UserUse* asking) const {
 Executor::Upload* Executor::open_if_free(const Op& op, rpc::LaneId lane_id) {
   LaneState& lane = lane_state(lane_id);
   UserUse& user = *access_[lane_id].user;
-  if (lane.uploads.size() >= kMaxUploadsPerLane || !is_within_share(user.uploads, op.length) ||
-      !has_upload_room(lane, op.length)) {
+  if (lane.uploads.size() >= kMaxUploadsPerLane || !has_upload_room(lane, op.length) ||
+      !is_within_share(user.uploads, op.length, store_->upload_room())) {
     return nullptr;
   }
   auto reserved = store_->reserve(op.key, op.length);

@@ -162,6 +162,7 @@ class Executor final : public rpc::OpHandler {
   Upload* open_if_free(const op::Op& op, rpc::LaneId lane);
   op::Result commit(const op::Op& op, rpc::LaneId lane);
   op::Result abort(const op::Op& op, rpc::LaneId lane);
+  void count_lanes(int more);
   op::Result stats(const op::Op& op);
   op::Result stats_page(size_t first) const;
   void append_process_stats();
@@ -173,7 +174,7 @@ class Executor final : public rpc::OpHandler {
   op::ResultCode warm(std::string_view seconds);
   op::Result check();
   bool has_upload_room(const LaneState& lane, uint32_t length) const;
-  bool is_within_share(uint64_t held, uint64_t more) const;
+  bool is_within_share(uint64_t held, uint64_t more, uint64_t room) const;
   Upload* find_upload(LaneState& lane, const op::Op& op);
   Upload& open_upload(LaneState& lane, UserUse& user, const op::Op& op);
   struct Asking;
@@ -199,6 +200,7 @@ class Executor final : public rpc::OpHandler {
   std::vector<Access> access_;                   // by lane
   std::vector<std::unique_ptr<UserUse>> users_;  // by number; they stay where they are
   uint32_t users_attached_ = 0;                  // users that have lanes
+  uint32_t lanes_attached_ = 0;
   uint32_t share_of_user_;
   ExecutorCounters counters_;
   Tombstones tombstones_;

@@ -99,16 +99,20 @@ class Store {
   static constexpr uint32_t kMaxChunk = 192u << 10;
 
   // --- Values in parts. An Upload is room for a value that nobody sees until its commit().
-  // All uploads together hold at most max(1/8 of the memory limit, one item of item_size_max).
+  // All uploads together hold at most upload_room(): max(1/8 of the memory limit, one item of item_size_max), or as much
+  // as those who may send some have a right to, within half of the limit.
   // kOk: the upload is open. kTooLarge, kOutOfMemory: it is not. Then call refuse_set() when the client's Commit comes
   // (or at once, if the set itself is known), since a failed plain set also removes the old item.
   Reservation reserve(std::string_view key, uint32_t total_length);
+  uint64_t upload_room() const;
+  void set_upload_rights(uint64_t bytes) { upload_rights_ = bytes; }
   // For a set whose value could not be taken: counts it, and removes the old item if it is a plain set.
   op::Result refuse_set(const op::Op& set, op::ResultCode why);
 
   // Keeps the item's present value readable until the Pin ends, even if the key changes. Empty if there is no such
   // item, or if all pins of that use together would hold more than its share of the memory limit (pin_table.h).
   Pin pin(std::string_view key, uint64_t hash, PinUse use = PinUse::kRead);
+  uint64_t pin_budget(PinUse use) const;
 
   // --- Statistics
   // Appends the rows of that group. kGeneral: one for every counter of the store, in the order of StatId. `since`:
@@ -186,7 +190,6 @@ class Store {
   op::Result dispatch(const op::Op& op, Slot guess);
   op::Result perform(const op::Op& op, Slot guess);
   uint64_t large_budget() const;
-  uint64_t pin_budget(PinUse use) const;
   void set_expires(Slot slot, bool expires);
 
   // get.cc
@@ -271,6 +274,7 @@ class Store {
   uint32_t flush_second_ = 0;   // when the pending flush fires; 0: none is pending. See flush.cc
   uint32_t start_second_;
 
+  uint64_t upload_rights_ = 0;                   // see set_upload_rights()
   uint64_t upload_bytes_ = 0;                    // promised to uploads
   uint64_t upload_chunks_ = 0;                   // taken by uploads
   std::unique_ptr<std::string_view[]> further_;  // Result::further of the last result; room for the most pieces

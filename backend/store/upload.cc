@@ -22,12 +22,16 @@ uint64_t Store::large_budget() const {
   return std::max(limit_.bytes() / 8, rounded_to_chunks(config_.item_size_max) + kPageSize);
 }
 
+uint64_t Store::upload_room() const {
+  return std::max(large_budget(), std::min(limit_.bytes() / 2, upload_rights_));
+}
+
 Store::Reservation Store::reserve(std::string_view key, uint32_t total_length) {
   EGRET_ASSERT_OWNER(owner_);
   if (key.empty() || key.size() > op::kMaxKeyLength) return {ResultCode::kInvalid, {}};
   if (is_too_large(key, 0, total_length)) return {ResultCode::kTooLarge, {}};
   const uint64_t bytes = std::max(rounded_to_chunks(total_length), kChunkSize);
-  if (upload_bytes_ + bytes > kPromisedPerTaken * large_budget()) return {ResultCode::kOutOfMemory, {}};
+  if (upload_bytes_ + bytes > kPromisedPerTaken * upload_room()) return {ResultCode::kOutOfMemory, {}};
   return {ResultCode::kOk, Upload(this, key, total_length, bytes)};
 }
 
@@ -84,7 +88,7 @@ ResultCode Store::Upload::admit(uint32_t offset, size_t length) {
   if (store_ == nullptr || offset != received() || length > total_length_ - received()) return ResultCode::kInvalid;
   const uint64_t taken = store_->upload_chunks_ * kChunkSize;
   const uint64_t own = rounded_to_chunks(received() + length) - rounded_to_chunks(received());
-  if (taken + own > store_->large_budget()) return ResultCode::kOutOfMemory;
+  if (taken + own > store_->upload_room()) return ResultCode::kOutOfMemory;
   if (store_->reclaimer_.owes()) store_->reclaimer_.pay_debt();
   const bool has_room = store_->reclaimer_.ensure_room(0, pieces_.pages_needed(static_cast<uint32_t>(length)));
   store_->items_.end_step();

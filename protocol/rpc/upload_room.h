@@ -8,6 +8,8 @@
 // has room of its own, and never waits for a client's bytes. So nobody waits for another client. Only where there is
 // neither room nor memory a value waits; then an open one whose client has sent nothing for kSlowNs loses its room:
 // whoever is slow loses the own value, never others'.
+// It also knows whether parts are in slots. Then those of others go by slots, too, although they could be written into the
+// store: they would take the room of parts that were sent before them.
 // Thread: the worker's. Owned by the session; its uploads leave before the session's lanes go, or know that they went.
 #pragma once
 
@@ -38,6 +40,10 @@ class UploadRoom {
   void wait(LargeSet* set);
   // `set` is over, or does not wait any more.
   void leave(const LargeSet* set);
+  // An op of an upload is under way; its result has come.
+  void sent() { ++in_slots_; }
+  void answered() { --in_slots_; }
+  bool has_parts_in_slots() const { return in_slots_ > 0; }
   // Nobody enters any more; who is in goes on.
   void close(bool closed) { is_closed_ = closed; }
   bool is_empty() const { return open_.empty() && whole_ == nullptr && announced_ == nullptr; }
@@ -55,6 +61,7 @@ class UploadRoom {
   uint64_t limit_;
   bool is_closed_ = false;
   uint64_t used_ = 0;
+  uint32_t in_slots_ = 0;
   std::vector<Open> open_;
   const LargeSet* whole_ = nullptr;
   const LargeSet* announced_ = nullptr;

@@ -341,9 +341,11 @@ def test_binary_long_values_are_received_into_the_store(one):
     assert received_in_place(port) > 400_000
 
 
-def test_many_clients_whose_long_values_come_at_one_time_are_all_stored(one):
-    """More of them than one lane may have open: those that a worker reads in one pass are committed at its end."""
-    server, port = with_metrics(one, "-t", "1", memory="64")
+@pytest.mark.parametrize("workers", ("1", "4"))
+def test_many_clients_whose_long_values_come_at_one_time_are_all_stored(one, workers):
+    """More of them than one lane may have open: those that a worker reads in one pass are committed at its end. With the
+    memory and the threads of a memcached without options, too."""
+    server, port = with_metrics(one, "-t", workers, memory="64")
     for size, count in ((102_400, 100), (1_000_000, 20)):
         value = b"v" * size
         clients = [connect(server.address) for _ in range(count)]

@@ -289,7 +289,7 @@ TEST_SUITE("values in parts") {
   }
 
   TEST_CASE("no lane can take the room of all uploads, and a detached lane's room is free again") {
-    Partition partition(1, 0, uint64_t{64} << 20);
+    Partition partition(1, 0, uint64_t{16} << 20);
     const std::string large(700'000, 'x');
     const auto fill = [&](uint32_t lane) {
       uint32_t opened = 0;
@@ -312,7 +312,7 @@ TEST_SUITE("values in parts") {
   }
 
   TEST_CASE("where all room is taken, a lane with less of it gets room from the slowest upload of those with more") {
-    Partition partition(1, 0, uint64_t{64} << 20);
+    Partition partition(1, 0, uint64_t{16} << 20);
     const std::string large(700'000, 'x');
     partition.run(make(OpCode::kSet, "key", "old"), 0);
     uint32_t lanes = 0;  // of one upload each
@@ -335,7 +335,7 @@ TEST_SUITE("values in parts") {
   }
 
   TEST_CASE("a lane that holds as much as the others takes nothing from them") {
-    Partition partition(1, 0, uint64_t{64} << 20);
+    Partition partition(1, 0, uint64_t{16} << 20);
     uint32_t lanes = 0;
     while (lanes < 100 && partition.code(part(1, 0, 700'000, "x"), lanes) == ResultCode::kOk) ++lanes;
     REQUIRE(lanes < 100);
@@ -398,13 +398,21 @@ TEST_SUITE("values in parts") {
   }
 
   TEST_CASE("what lanes hold beyond one item of the largest size gives way at once to a lane that holds less") {
-    Partition partition(1, 0, uint64_t{64} << 20);  // room for 8 MiB
-    Flood flood{.partition = partition, .lanes = {0, 1, 2}, .uploads_of_each = 4};
+    Partition partition(1, 0, uint64_t{16} << 20);  // room for 8 MiB
+    Flood flood{.partition = partition, .lanes = {0, 1, 2, 3, 4}, .uploads_of_each = 4};
     for (int i = 0; i < 20; ++i) flood.go_on();
     const uint64_t before = partition.executor->counters().uploads_gave_way;
     for (int round = 0; round < 3; ++round) check_stores_within(flood, 200);
     CHECK(partition.executor->counters().uploads_gave_way > before);
     CHECK_MESSAGE(flood.go_on() >= flood.lanes.size(), "each of them goes on with what it has a right to");
+  }
+
+  TEST_CASE("where few lanes share little memory, each has room for what it has a right to, and for a value it has whole") {
+    Partition partition;  // 16 MiB, as each of four workers of a memcached without options has
+    for (egret::rpc::LaneId lane = 4; lane < 256; ++lane) partition.executor->lane_dropped(lane);
+    Flood flood{.partition = partition, .lanes = {0, 1, 2, 3}, .uploads_of_each = 2};
+    for (int i = 0; i < 20; ++i) CHECK(flood.go_on() == 8);
+    CHECK(partition.executor->counters().uploads_gave_way == 0);
   }
 
   TEST_CASE("where each lane of one user holds one item, and all of the room, another user's lane has room at once") {
@@ -934,9 +942,9 @@ TEST_SUITE("rights") {
 }
 
 TEST_SUITE("shares of users") {
-  // Room for 2 MiB of uploads and as much of pins, of which a user beside others may hold half.
+  // Room for 2 MiB of uploads, of which a user beside others may hold half.
   struct Shared : Partition {
-    Shared() {
+    explicit Shared(uint64_t memory = 4 << 20) : Partition(1, 0, memory) {
       for (egret::rpc::LaneId lane = 0; lane < 256; ++lane) executor->lane_dropped(lane);
       for (egret::rpc::LaneId lane = 0; lane < 3; ++lane) executor->lane_attached(lane, {.user = lane == kOther});
       executor->set_share_of_user(50);
@@ -986,7 +994,7 @@ TEST_SUITE("shares of users") {
   }
 
   TEST_CASE("a version is not kept for a user that holds its share of them; another user's is") {
-    Shared partition;
+    Shared partition(16 << 20);  // room for 2 MiB of pins
     const std::string value(700'000, 'v');
     const auto pinned = [&](const std::string& key, egret::rpc::LaneId lane) {
       partition.run(make(OpCode::kSet, key, value), lane);

@@ -123,10 +123,32 @@ TEST_CASE("a client that sends a byte now and then is slow, whether parts go by 
   }
   CHECK(slow->failure() == op::ResultCode::kOutOfMemory);
   CHECK(next->enter());
+  f.serve();  // the abort
   CHECK(next->send(std::string(3000, 'n')) == 3000);
   CHECK(store.taken >= 3100);
   slow->abandon();
   next->abandon();
+  f.serve();
+}
+
+TEST_CASE("while parts are in slots, those of other uploads are not written before them, and take no room of theirs") {
+  Fixture f;
+  Taker store;
+  f.backend.endpoint->direct = &store;
+  LargeSet* first = f.upload("first", 1000);
+  LargeSet* second = f.upload("second", 1000);
+  REQUIRE((first->enter() && second->enter()));
+  store.takes = false;
+  CHECK(first->send(std::string(500, 'f')) == 500);
+  store.takes = true;
+  CHECK(receive(*second, 100) == 0);
+  CHECK(second->send(std::string(500, 's')) == 500);
+  CHECK(store.taken == 0);
+  f.serve();
+  CHECK(receive(*second, 100) == 100);
+  CHECK(receive(*first, 100) == 100);
+  for (LargeSet* set : {first, second}) set->abandon();
+  f.serve();
   f.serve();
 }
 

@@ -177,6 +177,26 @@ TEST_CASE("uploads together hold an eighth of the memory, and are promised half;
   CHECK(h.store->memory().used == before);
 }
 
+TEST_CASE("uploads hold what those who send them have a right to, if that is more, but no more than half of the memory") {
+  Harness h(small_store(8u << 20, 256u << 10));
+  CHECK(h.store->upload_room() == 1u << 20);
+  h.store->set_upload_rights(3u << 20);
+  CHECK(h.store->upload_room() == 3u << 20);
+  h.store->set_upload_rights(100u << 20);
+  CHECK(h.store->upload_room() == 4u << 20);
+  const std::string whole(200'000, 'w');
+  std::vector<Store::Upload> open;
+  for (auto code = ResultCode::kOk; code == ResultCode::kOk; code = open.back().write(0, whole)) {
+    auto reserved = h.store->reserve("a", 200'000);
+    REQUIRE(reserved.code == ResultCode::kOk);
+    open.push_back(std::move(reserved.upload));
+  }
+  CHECK(open.size() == 21);  // of 13 chunks of 16 KiB each; the last was refused
+  h.store->set_upload_rights(0);
+  CHECK(h.store->reserve("a", 200'000).code == ResultCode::kOutOfMemory);
+  h.check();
+}
+
 TEST_CASE("a set whose value was refused still removes the old item, if it is a plain set") {
   Harness h;
   h.set("a", "old");

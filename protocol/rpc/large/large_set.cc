@@ -53,8 +53,7 @@ void LargeSet::leave() {
 }
 
 // The parts are forgotten at the backend, and what the client still sends is dropped.
-// Its room is free when the abort is on its way, so that parts of others do not overtake it. Direct parts do: they have
-// only what is free without it.
+// Its room is free when the abort is on its way, so that parts of others do not overtake it.
 void LargeSet::lose_room() {
   lost_room_ = true;
   abort_pending_ = opened_;
@@ -91,9 +90,20 @@ bool LargeSet::announce() {
   if (!session_->lanes().uploads(store_.hash).announce(this)) return false;
   Op opening = part({});
   opening.length = op::kMaxValueLength;  // more than fits any item: refused, however close to its limit the value is
-  if (!session_->lanes().of(store_.hash).append(opening, this)) return false;
+  return opened_ = append(opening);
+}
+
+// An op of this upload, whose result comes here. False: no credit.
+bool LargeSet::append(const Op& op) {
+  if (!session_->lanes().of(store_.hash).append(op, this)) return false;
+  session_->lanes().uploads(store_.hash).sent();
   ++in_flight_;
-  return opened_ = true;
+  return true;
+}
+
+// Not while parts are in slots, of this upload or of others: these come first.
+bool LargeSet::goes_directly() const {
+  return goes_on() && direct_parts() != nullptr && !session_->lanes().uploads(store_.hash).has_parts_in_slots();
 }
 
 size_t LargeSet::send(std::string_view bytes) {
@@ -109,9 +119,8 @@ size_t LargeSet::send(std::string_view bytes) {
       continue;
     }
     const Op next = part(bytes.substr(taken, max_part()));
-    backend_is_slow_ = in_flight_ >= kMaxInFlight || !session_->lanes().of(store_.hash).append(next, this);
+    backend_is_slow_ = in_flight_ >= kMaxInFlight || !append(next);
     if (backend_is_slow_) return taken;
-    ++in_flight_;
     opened_ = true;
     taken += next.value.size();
     sent_ += static_cast<uint32_t>(next.value.size());
@@ -120,7 +129,6 @@ size_t LargeSet::send(std::string_view bytes) {
   return taken;
 }
 
-// Not while parts are in slots: these come first.
 bool LargeSet::begin_part(uint32_t most, op::PartRoom& room) {
   if (!goes_directly()) return false;
   opened_ = true;
@@ -187,8 +195,7 @@ void LargeSet::try_abort() {
   abort.code = OpCode::kAbort;
   abort.key = key_;
   abort.upload_id = id_;
-  if (session_->lanes().of(store_.hash).append(abort, this)) {
-    ++in_flight_;
+  if (append(abort)) {
     abort_pending_ = false;
   } else {
     session_->credit().wait(this);
@@ -203,6 +210,7 @@ void LargeSet::on_credit() {
 
 // A part that was refused (too large, no memory) makes the commit fail with that reason: nothing to keep here.
 void LargeSet::on_result(const op::Result&) {
+  if (same_session()) session_->lanes().uploads(store_.hash).answered();
   --in_flight_;
   delete_if_done();
 }

@@ -83,9 +83,10 @@ class LargeSet final : private Waiter, private CreditWaiter {
   bool goes_on() const { return same_session() && !lost_room_; }
   op::Op part(std::string_view bytes) const;
   uint32_t max_part() const;
-  bool goes_directly() const { return goes_on() && in_flight_ == 0 && direct_parts() != nullptr; }
+  bool goes_directly() const;
   op::DirectParts* direct_parts() const { return session_->lanes().direct_parts(store_.hash); }
   size_t write_directly(std::string_view bytes);
+  bool append(const op::Op& op);
   void leave();
   void try_abort();
   void delete_if_done();
