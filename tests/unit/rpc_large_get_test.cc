@@ -38,12 +38,23 @@ struct Fixture final : Waiter, LargeGetOwner {
   }
   // The whole value is said to be there; of each chunk, what chunk_of() gives.
   void serve(const std::function<std::string_view(const op::Op&)>& chunk_of) {
-    backend.serve([&](const op::Op& op) {
-      ++asked;
-      op::Result result = hit(op.code == OpCode::kChunk ? chunk_of(op) : std::string_view(kValue).substr(0, 100));
+    serve_with([&](const op::Op& op) {
+      if (op.code != OpCode::kChunk) return beginning();
+      op::Result result = hit(chunk_of(op));
       result.total_length = static_cast<uint32_t>(kValue.size());
       return result;
     });
+  }
+  void serve_with(const std::function<op::Result(const op::Op&)>& answer) {
+    backend.serve([&](const op::Op& op) {
+      ++asked;
+      return answer(op);
+    });
+  }
+  static op::Result beginning() {
+    op::Result result = hit(std::string_view(kValue).substr(0, 100));
+    result.total_length = static_cast<uint32_t>(kValue.size());
+    return result;
   }
 
   PlayedBackend backend{kItemSizeMax};
@@ -72,4 +83,38 @@ TEST_CASE("a backend that says it has more, and never gives a byte of it, is not
   while (!f.code && f.asked < kMostAsked) f.serve([](const op::Op&) { return std::string_view(); });
   REQUIRE(f.code);
   CHECK(*f.code == op::ResultCode::kInvalid);
+}
+
+TEST_CASE("a value that changes again and again is not asked for longer than ten seconds") {
+  Fixture f;
+  constexpr uint64_t kStep = 10'000'000;  // ns
+  uint64_t passed = 0;
+  bool is_pinned = false;
+  while (!f.code && passed < 3 * LargeGet::kMostChangingNs) {
+    f.serve_with([&](const op::Op& op) {
+      is_pinned |= (op.options & op::kPin) != 0;
+      return op.code == OpCode::kChunk ? result_of(op::ResultCode::kChanged) : Fixture::beginning();
+    });
+    f.backend.pass_time(kStep);
+    passed += kStep;
+  }
+  REQUIRE(f.code);
+  CHECK(*f.code == op::ResultCode::kTimedOut);
+  CHECK(passed >= LargeGet::kMostChangingNs);
+  CHECK(is_pinned);
+}
+
+TEST_CASE("a value that changes for a while is given when it stays") {
+  Fixture f;
+  for (int changes = 100; !f.code;) {
+    f.serve_with([&](const op::Op& op) {
+      if (op.code == OpCode::kChunk && changes-- > 0) return result_of(op::ResultCode::kChanged);
+      if (op.code != OpCode::kChunk) return Fixture::beginning();
+      op::Result rest = hit(std::string_view(kValue).substr(op.offset, op.length));
+      rest.total_length = static_cast<uint32_t>(kValue.size());
+      return rest;
+    });
+  }
+  CHECK(*f.code == op::ResultCode::kHit);
+  CHECK(f.value == kValue);
 }

@@ -168,10 +168,7 @@ void LargeGet::on_result(const Result& result) {
 }
 
 void LargeGet::on_chunk(const Result& chunk) {
-  if (chunk.code == ResultCode::kChanged) {
-    if (++restarts_ >= kMaxRestarts) get_.options |= op::kPin;
-    return drain_then(State::kAgain);
-  }
+  if (chunk.code == ResultCode::kChanged) return on_changed();
   if (chunk.code != ResultCode::kHit) return finish_with(chunk.code);
   const uint32_t expected = std::min(result_.total_length - received_, wire::max_chunk(session_->grant().layout));
   in_vain_ = chunk.value.empty() ? in_vain_ + 1 : 0;
@@ -184,6 +181,14 @@ void LargeGet::on_chunk(const Result& chunk) {
   add(chunk, !is_short);
   if (received_ == result_.total_length) return finish_whole();
   if (is_short) drain_then(State::kChunks);
+}
+
+void LargeGet::on_changed() {
+  const uint64_t now = now_ns(*session_);
+  if (restarts_++ == 0) changing_since_ns_ = now;
+  if (restarts_ >= kMaxRestarts) get_.options |= op::kPin;
+  if (now - changing_since_ns_ > kMostChangingNs) return finish_with(ResultCode::kTimedOut);
+  drain_then(State::kAgain);
 }
 
 // Lets other waiters for credit go first: one large value must not occupy a lane until it is complete.

@@ -2,7 +2,8 @@
 // owner gets any of it.
 //
 //   partial result ─▶ chunks of that version, as many at once as the window allows ─▶ whole
-//                         │ changed: start again; from the third restart on the version is pinned on the server
+//                         │ changed: start again; from the third restart on the version is pinned on the server, and
+//                         │ where that does not help (no memory for pins), it ends after kMostChangingNs: kTimedOut
 //
 // When all remaining chunks are requested, further bytes stay in the slots that they were fetched to: the get needs no
 // more slots then, and is complete soon. Earlier bytes are copied.
@@ -48,6 +49,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
  public:
   static constexpr uint32_t kMaxInFlight = 8;    // chunks, since other gets share the lane
   static constexpr uint32_t kMaxRestarts = 3;    // then the version is pinned
+  static constexpr uint64_t kMostChangingNs = 10'000'000'000;
   static constexpr uint32_t kMostInVain = 1000;  // empty chunks in a row; an honest backend gives a byte long before
 
   // `get`: the op whose result was partial; copies its key.
@@ -88,6 +90,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
   void accept_version(const op::Result& first);
   void accept_loan(const op::Result& whole);
   void on_chunk(const op::Result& chunk);
+  void on_changed();
   void on_answer(const op::Result& answer);
   void ask();
   void ask_chunks();
@@ -125,6 +128,7 @@ class LargeGet final : private Waiter, private CreditWaiter {
   uint32_t requested_ = 0;  // bytes asked for, from the front
   uint32_t in_flight_ = 0;  // ops of ours that are unanswered
   uint32_t restarts_ = 0;
+  uint64_t changing_since_ns_ = 0;  // when it was to start again for the first time
   uint32_t in_vain_ = 0;  // chunks in a row that had no byte
   bool waiting_for_credit_ = false;
 };
