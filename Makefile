@@ -22,6 +22,7 @@ help:
 	@echo 'make test-containers                the images of docker/, built and run without a daemon'
 	@echo 'make soak [MINUTES=60]              all hostile cases at once (p99 of bystanders), the fuzzers, the endurance modes of the tests'
 	@echo '     [LIBMEMCACHED_TESTS=PATH]         and the tests of libmemcached that upstream has built, with sockets and preloaded'
+	@echo '     [MEMCACHED_TESTS=PATH]            and the tests of memcached, of a directory in which its source was built'
 	@echo 'make compare                        measure Egret beside memcached and twemproxy; writes docs/benchmarks/results.md and the six rows of README.md'
 	@echo '     [MEMCACHED=PATH TWEMPROXY=PATH]   beside these programs, not the installed ones'
 	@echo '     [BASE=COMMIT]                     and beside another commit: is anything worse? writes no file of the tree'
@@ -49,7 +50,7 @@ test-containers:
 	@exec /usr/bin/python3 tests/containers/images_test.py
 
 soak: deps
-	@LIBMEMCACHED_TESTS="$(LIBMEMCACHED_TESTS)" exec tests/run-all.sh --soak "$(MINUTES)"
+	@LIBMEMCACHED_TESTS="$(LIBMEMCACHED_TESTS)" MEMCACHED_TESTS="$(MEMCACHED_TESTS)" exec tests/run-all.sh --soak "$(MINUTES)"
 
 # All of one run, or nothing: the JSON and the tables are written at its end, if every answer was right.
 compare: build

@@ -329,7 +329,8 @@ void Executor::lane_dropped(rpc::LaneId lane) {
   count_lanes(-1);
 }
 
-// Clients send values of item_size_max together while these come, and one that they have collected (rpc/upload_room.h).
+// Clients send values of about item_size_max together while these come, and one that they have collected
+// (rpc/upload_room.h).
 void Executor::count_lanes(int more) {
   lanes_attached_ += more;
   store_->set_upload_rights(uint64_t{2} * options_.item_size_max * lanes_attached_);
@@ -342,7 +343,7 @@ Result Executor::get(const Op& op, size_t index) {
   const Result result = store_->execute(index);
   if (pin && pin.length() > 0 && result.code == ResultCode::kHit && pin.version() == result.version) {
     UserUse& user = *access_[op_lanes_[index]].user;
-    if (!is_within_share(user.pins, pin.length(), store_->pin_budget(store::PinUse::kRead))) {
+    if (!is_within_share(user.pins, pin.length(), store_->memory().pin_room)) {
       // As if there were no memory for it: its chunks are of the present version, or start again.
       ++counters_.pins_over_share;
       return result;
@@ -403,7 +404,7 @@ Executor::Upload* Executor::find_upload(LaneState& lane, const Op& op) {
   return at == lane.uploads.end() ? nullptr : &*at;
 }
 
-// What one session may hold of the room for uploads: half of it, or two items of the largest size if that is more.
+// What one session may hold of the room for uploads: a sixteenth of the memory, or two items of the largest size.
 bool Executor::has_upload_room(const LaneState& lane, uint32_t length) const {
   const uint64_t open = lane.upload_bytes();
   return open == 0 ||
@@ -417,7 +418,7 @@ bool Executor::is_within_share(uint64_t held, uint64_t more, uint64_t room) cons
 }
 
 Executor::Upload& Executor::open_upload(LaneState& lane, UserUse& user, const Op& op) {
-  const bool is_in_share = is_within_share(user.uploads, op.length, store_->upload_room());
+  const bool is_in_share = is_within_share(user.uploads, op.length, store_->memory().upload_room);
   if (!is_in_share) ++counters_.uploads_over_share;
   const bool may_open = is_in_share && has_upload_room(lane, op.length);
   auto reserved = store_->reserve(op.key, op.length);
@@ -513,7 +514,7 @@ Executor::Upload* Executor::open_if_free(const Op& op, rpc::LaneId lane_id) {
   LaneState& lane = lane_state(lane_id);
   UserUse& user = *access_[lane_id].user;
   if (lane.uploads.size() >= kMaxUploadsPerLane || !has_upload_room(lane, op.length) ||
-      !is_within_share(user.uploads, op.length, store_->upload_room())) {
+      !is_within_share(user.uploads, op.length, store_->memory().upload_room)) {
     return nullptr;
   }
   auto reserved = store_->reserve(op.key, op.length);

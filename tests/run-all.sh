@@ -86,6 +86,10 @@ if [[ -n $soak_minutes && -n ${LIBMEMCACHED_TESTS-} ]]; then
   echo "=== release: libmemcached's own tests"
   if tests/soak/libmemcached.py "$LIBMEMCACHED_TESTS" build/release; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 fi
+if [[ -n $soak_minutes && -n ${MEMCACHED_TESTS-} ]]; then
+  echo "=== release: memcached's own tests"
+  if tests/soak/memcached.py "$MEMCACHED_TESTS" build/release; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+fi
 build asan sanitized && check asan -L '^(unit|sim|fuzz|hostile)$' -E "$without_asan"
 build tsan sanitized && check tsan -L '^unit$' && EGRET_SLACK=4 check tsan -R '^conformance_(many_clients|many_clients_one_process|reload|reload_other_half)$'
 echo "$passed passed, $failed failed, $skipped skipped" | tee build/test-totals.txt

@@ -80,7 +80,7 @@ Store::Store(const StoreConfig& config, Arena arena, const Layout& layout, const
     restore(*kept);
     items_.now = static_cast<uint32_t>(config_.clock->unix_seconds());
   } else {
-    begin_pass();
+    pass();
   }
   start_second_ = items_.now;
   owner_.release();
@@ -91,7 +91,7 @@ Store::~Store() {
   if (arena_.is_file() && !is_untouched_) save();
 }
 
-void Store::begin_pass() {
+void Store::pass() {
   EGRET_ASSERT_OWNER(owner_);
   if (is_untouched_) mark_in_use();
   items_.now = static_cast<uint32_t>(static_cast<uint64_t>(config_.clock->unix_seconds()) + moved_);
@@ -108,7 +108,7 @@ bool Store::move_clock(uint64_t seconds) {
   constexpr uint64_t kLastSecond = UINT32_MAX;
   if (seconds > kLastSecond - items_.now) return false;
   moved_ += seconds;
-  begin_pass();
+  pass();
   return true;
 }
 
@@ -141,7 +141,9 @@ Store::Memory Store::memory() const {
   return {.used = (items_.pages.size() - not_used) * kPageSize,
           .limit = limit_.bytes(),
           .least_limit = limit_.least(),
-          .most_limit = limit_.most()};
+          .most_limit = limit_.most(),
+          .upload_room = upload_room(),
+          .pin_room = pin_budget(PinUse::kRead)};
 }
 
 void Store::prepare(std::span<const op::Op> ops) {

@@ -65,15 +65,14 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   // One pass of the poll loop: reads the clock once (an item has expired if its exptime is <= this second), fires a
-  // delayed flush that is due, and does a step of upkeep. Call it before the first op after every pause.
-  void begin_pass();
-  // The same for a caller that has read base::Clock::now_ns() already: cheaper, but the store's time may lag by
-  // kSecondLag.
-  void begin_pass(uint64_t now_ns) {
+  // delayed flush that is due, and does a step of upkeep. Call it before the first op after every pause. For a caller that
+  // has read base::Clock::now_ns() already it is cheaper, but the store's time may lag by kSecondLag.
+  void begin_pass(uint64_t now_ns = kNotRead) {
     if (now_ns - clock_read_ns_ < kSecondLag) return;
-    clock_read_ns_ = now_ns;
-    begin_pass();
+    if (now_ns != kNotRead) clock_read_ns_ = now_ns;
+    pass();
   }
+  static constexpr uint64_t kNotRead = UINT64_MAX;
   static constexpr uint64_t kSecondLag = 5'000'000;  // ns
   // A bounded step of upkeep in an idle moment (free pages, sweep items). False: there is none to do at present.
   bool idle_step();
@@ -99,12 +98,11 @@ class Store {
   static constexpr uint32_t kMaxChunk = 192u << 10;
 
   // --- Values in parts. An Upload is room for a value that nobody sees until its commit().
-  // All uploads together hold at most upload_room(): max(1/8 of the memory limit, one item of item_size_max), or as much
-  // as those who may send some have a right to, within half of the limit.
+  // All uploads together hold at most memory().upload_room: max(1/8 of the memory limit, one item of item_size_max), or as much
+  // as those who may send some have a right to, within half of the limit and, with all pins, within three quarters of it.
   // kOk: the upload is open. kTooLarge, kOutOfMemory: it is not. Then call refuse_set() when the client's Commit comes
   // (or at once, if the set itself is known), since a failed plain set also removes the old item.
   Reservation reserve(std::string_view key, uint32_t total_length);
-  uint64_t upload_room() const;
   void set_upload_rights(uint64_t bytes) { upload_rights_ = bytes; }
   // For a set whose value could not be taken: counts it, and removes the old item if it is a plain set.
   op::Result refuse_set(const op::Op& set, op::ResultCode why);
@@ -112,7 +110,6 @@ class Store {
   // Keeps the item's present value readable until the Pin ends, even if the key changes. Empty if there is no such
   // item, or if all pins of that use together would hold more than its share of the memory limit (pin_table.h).
   Pin pin(std::string_view key, uint64_t hash, PinUse use = PinUse::kRead);
-  uint64_t pin_budget(PinUse use) const;
 
   // --- Statistics
   // Appends the rows of that group. kGeneral: one for every counter of the store, in the order of StatId. `since`:
@@ -146,6 +143,8 @@ class Store {
     uint64_t limit;        // the present one
     uint64_t least_limit;  // the range of set_memory_limit()
     uint64_t most_limit;
+    uint64_t upload_room;  // what all uploads may hold
+    uint64_t pin_room;     // what all pins of readers may hold
   };
   Memory memory() const;
   // memory().limit changes at once; the memory follows in steps of begin_pass() and idle_step(). kOutOfMemory: the
@@ -189,7 +188,10 @@ class Store {
   uint32_t deadline_of(int64_t exptime) const;
   op::Result dispatch(const op::Op& op, Slot guess);
   op::Result perform(const op::Op& op, Slot guess);
+  void pass();
   uint64_t large_budget() const;
+  uint64_t upload_room() const;
+  uint64_t pin_budget(PinUse use) const;
   void set_expires(Slot slot, bool expires);
 
   // get.cc

@@ -44,6 +44,9 @@ class Lanes {
   }
   ClientLane& operator[](size_t number) { return *lanes_[number]; }
   UploadRoom& uploads(uint64_t hash);  // makes the lane active
+  bool has_parts_in_slots(uint64_t hash) const {
+    return shared_[op::partition_of(hash, count())].uploads.has_parts_in_slots();
+  }
   // Of the key's lane: see transport::ClientEndpoint.
   op::DirectParts* direct_parts(uint64_t hash) const {
     return endpoint_->direct_parts(op::partition_of(hash, count()));

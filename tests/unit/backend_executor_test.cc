@@ -407,12 +407,25 @@ TEST_SUITE("values in parts") {
     CHECK_MESSAGE(flood.go_on() >= flood.lanes.size(), "each of them goes on with what it has a right to");
   }
 
-  TEST_CASE("where few lanes share little memory, each has room for what it has a right to, and for a value it has whole") {
+  TEST_CASE(
+      "where few lanes share little memory, each has room for what it has a right to, and for a value it has whole") {
     Partition partition;  // 16 MiB, as each of four workers of a memcached without options has
     for (egret::rpc::LaneId lane = 4; lane < 256; ++lane) partition.executor->lane_dropped(lane);
     Flood flood{.partition = partition, .lanes = {0, 1, 2, 3}, .uploads_of_each = 2};
     for (int i = 0; i < 20; ++i) CHECK(flood.go_on() == 8);
     CHECK(partition.executor->counters().uploads_gave_way == 0);
+  }
+
+  TEST_CASE("the room for uploads is what the attached lanes have a right to, within half of the memory") {
+    Partition partition;  // 16 MiB
+    const auto room = [&] { return partition.executor->store().memory().upload_room; };
+    CHECK(room() == 8u << 20);
+    for (egret::rpc::LaneId lane = 3; lane < 256; ++lane) partition.executor->lane_dropped(lane);
+    CHECK(room() == 6u << 20);
+    for (egret::rpc::LaneId lane = 0; lane < 3; ++lane) partition.executor->lane_dropped(lane);
+    CHECK(room() == 2u << 20);
+    partition.executor->lane_attached(0, {});
+    CHECK(room() == 2u << 20);
   }
 
   TEST_CASE("where each lane of one user holds one item, and all of the room, another user's lane has room at once") {

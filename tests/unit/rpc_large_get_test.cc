@@ -104,9 +104,17 @@ TEST_CASE("a value that changes again and again is not asked for longer than ten
   CHECK(is_pinned);
 }
 
-TEST_CASE("a value that changes for a while is given when it stays") {
+TEST_CASE("a value that changes for a while is given when it stays, however long its parts take to come") {
   Fixture f;
-  for (int changes = 100; !f.code;) {
+  uint64_t pause_ns = 0;
+  int changes = 100;
+  SUBCASE("many changes") {}
+  SUBCASE("two, and long pauses") {
+    changes = 2;
+    pause_ns = LargeGet::kMostChangingNs + 1;
+  }
+  while (!f.code) {
+    f.backend.pass_time(pause_ns);
     f.serve_with([&](const op::Op& op) {
       if (op.code == OpCode::kChunk && changes-- > 0) return result_of(op::ResultCode::kChanged);
       if (op.code != OpCode::kChunk) return Fixture::beginning();

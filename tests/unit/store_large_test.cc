@@ -177,13 +177,14 @@ TEST_CASE("uploads together hold an eighth of the memory, and are promised half;
   CHECK(h.store->memory().used == before);
 }
 
-TEST_CASE("uploads hold what those who send them have a right to, if that is more, but no more than half of the memory") {
+TEST_CASE(
+    "uploads hold what those who send them have a right to, if that is more, but no more than half of the memory") {
   Harness h(small_store(8u << 20, 256u << 10));
-  CHECK(h.store->upload_room() == 1u << 20);
+  CHECK(h.store->memory().upload_room == 1u << 20);
   h.store->set_upload_rights(3u << 20);
-  CHECK(h.store->upload_room() == 3u << 20);
+  CHECK(h.store->memory().upload_room == 3u << 20);
   h.store->set_upload_rights(100u << 20);
-  CHECK(h.store->upload_room() == 4u << 20);
+  CHECK(h.store->memory().upload_room == 4u << 20);
   const std::string whole(200'000, 'w');
   std::vector<Store::Upload> open;
   for (auto code = ResultCode::kOk; code == ResultCode::kOk; code = open.back().write(0, whole)) {

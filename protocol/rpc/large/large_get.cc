@@ -38,6 +38,7 @@ void LargeGet::start_over() {
 void LargeGet::rest() {
   copied_.reset();
   piece_count_ = 0;
+  pinning_since_ns_ = 0;
   let_go();
 }
 
@@ -135,7 +136,10 @@ void LargeGet::ask_again() {
   ClientLane& lane = session_->lanes().of(get_.hash);
   // Two gets that took the lane's one pin from each other could go on forever. The get that has it announces credit
   // when it ends.
-  if ((get_.options & op::kPin) && !session_->lanes().pin_turn(get_.hash).take(this)) return wait_for_credit();
+  if (get_.options & op::kPin) {
+    if (!session_->lanes().pin_turn(get_.hash).take(this)) return wait_for_credit();
+    if (pinning_since_ns_ == 0) pinning_since_ns_ = now_ns(*session_);
+  }
   if (!lane.append(get_, this)) return wait_for_credit();
   ++in_flight_;
 }
@@ -184,10 +188,9 @@ void LargeGet::on_chunk(const Result& chunk) {
 }
 
 void LargeGet::on_changed() {
-  const uint64_t now = now_ns(*session_);
-  if (restarts_++ == 0) changing_since_ns_ = now;
-  if (restarts_ >= kMaxRestarts) get_.options |= op::kPin;
-  if (now - changing_since_ns_ > kMostChangingNs) return finish_with(ResultCode::kTimedOut);
+  if (++restarts_ >= kMaxRestarts) get_.options |= op::kPin;
+  if (pinning_since_ns_ != 0 && now_ns(*session_) - pinning_since_ns_ > kMostChangingNs)
+    return finish_with(ResultCode::kTimedOut);
   drain_then(State::kAgain);
 }
 

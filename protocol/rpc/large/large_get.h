@@ -3,7 +3,7 @@
 //
 //   partial result ─▶ chunks of that version, as many at once as the window allows ─▶ whole
 //                         │ changed: start again; from the third restart on the version is pinned on the server, and
-//                         │ where that does not help (no memory for pins), it ends after kMostChangingNs: kTimedOut
+//                         │ where that does not help (no memory for pins), it ends kMostChangingNs later: kTimedOut
 //
 // When all remaining chunks are requested, further bytes stay in the slots that they were fetched to: the get needs no
 // more slots then, and is complete soon. Earlier bytes are copied.
@@ -47,8 +47,8 @@ class LargeGetOwner {
 
 class LargeGet final : private Waiter, private CreditWaiter {
  public:
-  static constexpr uint32_t kMaxInFlight = 8;    // chunks, since other gets share the lane
-  static constexpr uint32_t kMaxRestarts = 3;    // then the version is pinned
+  static constexpr uint32_t kMaxInFlight = 8;  // chunks, since other gets share the lane
+  static constexpr uint32_t kMaxRestarts = 3;  // then the version is pinned
   static constexpr uint64_t kMostChangingNs = 10'000'000'000;
   static constexpr uint32_t kMostInVain = 1000;  // empty chunks in a row; an honest backend gives a byte long before
 
@@ -128,8 +128,8 @@ class LargeGet final : private Waiter, private CreditWaiter {
   uint32_t requested_ = 0;  // bytes asked for, from the front
   uint32_t in_flight_ = 0;  // ops of ours that are unanswered
   uint32_t restarts_ = 0;
-  uint64_t changing_since_ns_ = 0;  // when it was to start again for the first time
-  uint32_t in_vain_ = 0;  // chunks in a row that had no byte
+  uint64_t pinning_since_ns_ = 0;  // when it had the lane's turn to pin; 0: it has not
+  uint32_t in_vain_ = 0;           // chunks in a row that had no byte
   bool waiting_for_credit_ = false;
 };
 

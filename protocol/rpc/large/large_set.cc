@@ -103,7 +103,7 @@ bool LargeSet::append(const Op& op) {
 
 // Not while parts are in slots, of this upload or of others: these come first.
 bool LargeSet::goes_directly() const {
-  return goes_on() && direct_parts() != nullptr && !session_->lanes().uploads(store_.hash).has_parts_in_slots();
+  return goes_on() && direct_parts() != nullptr && !session_->lanes().has_parts_in_slots(store_.hash);
 }
 
 size_t LargeSet::send(std::string_view bytes) {
