@@ -24,7 +24,6 @@ constexpr std::chrono::milliseconds kRefusalTravels{100};
 constexpr int kFramesAtOnce = 16;                // of one connection, before others' turn
 constexpr uint64_t kUnderWayNs = 2'000'000'000;  // a newcomer that was accepted longer ago than this waits for its peer
 constexpr std::chrono::milliseconds kRateLimitPause{50};
-constexpr size_t kMaxRefusalReasons = 32;  // that have a limit of log lines each
 // Connections and sessions that may wait for a set-up thread; beyond that none is accepted for a while. More than those
 // that are let in at once (access/admission.h), so only clients that cannot be asked to come back meet it.
 constexpr size_t kMostInSetUp = 128;
@@ -452,7 +451,7 @@ void Sessions::refuse(Session& session, const std::string& reason) {
     static_cast<void>(session.endpoint->send_frame(encode(wire::Refusal{.reason = reason}), false));
     return close(session, "refused: " + reason);
   }
-  base::log_limited(limit_of_refusal(reason), kSessionRefused, "connection {} ({}) refused: {}",
+  base::log_limited(refusals_logged_.of(reason), kSessionRefused, "connection {} ({}) refused: {}",
                     base::field("session", session.id), base::field("peer", session.endpoint->peer()),
                     base::field("why", reason));
   ++counted_.refused;
@@ -469,14 +468,6 @@ void Sessions::turn_away(Session& session, const wire::Refusal& refusal) {
   session.refused.add(kRefusalTravels);
 }
 
-// A proxy tries again and again, so each reason is logged once in ten seconds; but no reason hides another. A reason
-// may hold what a peer has sent: there is a bound on how many are told apart.
-base::LogLimit& Sessions::limit_of_refusal(const std::string& reason) {
-  if (const auto known = refusal_limits_.find(reason); known != refusal_limits_.end()) return known->second;
-  if (refusal_limits_.size() >= kMaxRefusalReasons) return other_refusals_;
-  return refusal_limits_.try_emplace(reason, 1).first->second;
-}
-
 void Sessions::close(Session& session, const std::string& why) {
   if (session.state == Session::State::kClosing) return;
   if (session.is_in_setup && !setup_.withdraw(session.id)) {
@@ -486,10 +477,7 @@ void Sessions::close(Session& session, const std::string& why) {
   session.is_in_setup = false;
   if (session.state == Session::State::kRefused) return discard(session);
   if (session.state != Session::State::kOpen) {
-    // A limit of its own for peers that were silent: connections that make room for newer ones do not hide them.
-    static base::LogLimit limit;
-    static base::LogLimit limit_of_silent;
-    base::log_limited(why == kSilent ? limit_of_silent : limit, kConnectionEnded,
+    base::log_limited(endings_logged_.of(why), kConnectionEnded,
                       "connection {} ({}) ended before it became a session: {}", base::field("session", session.id),
                       base::field("peer", session.endpoint->peer()), base::field("why", why));
     return discard(session);

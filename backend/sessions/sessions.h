@@ -27,9 +27,9 @@
 #include "backend/mailbox.h"
 #include "backend/report/metrics.h"
 #include "backend/sessions/grant.h"
+#include "backend/sessions/reason_limits.h"
 #include "backend/sessions/session.h"
 #include "base/clock.h"
-#include "base/log/log.h"
 #include "events/event.h"
 #include "setup/setup_threads.h"
 #include "transport/transport.h"
@@ -105,7 +105,6 @@ class Sessions final : public transport::Doorkeeper {
   // Its end
   void refuse(Session& session, const std::string& reason);
   void turn_away(Session& session, const wire::Refusal& refusal);
-  base::LogLimit& limit_of_refusal(const std::string& reason);
   void close(Session& session, const std::string& why);
   void discard(Session& session);
   void destroy(Session& session);
@@ -121,9 +120,9 @@ class Sessions final : public transport::Doorkeeper {
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
   access::Ledger ledger_;  // of the same sessions
   uint64_t next_session_ = 1;
-  std::map<std::string, base::LogLimit> refusal_limits_;  // by reason
-  base::LogLimit other_refusals_;                         // for reasons beyond kMaxRefusalReasons
-  ControlFigures counted_;                                // only its counters of sessions are used
+  ReasonLimits refusals_logged_{1};
+  ReasonLimits endings_logged_{5};  // of connections that had not become sessions
+  ControlFigures counted_;          // only its counters of sessions are used
   events::Event sweep_;
   SetupThreads setup_;        // ends before what it works on
   events::Event setup_done_;  // ends before setup_ closes its descriptor
