@@ -357,7 +357,10 @@ void Worker::destroy_dead() {
 }
 
 // The allocator keeps the memory of many closed connections for new ones. Return it to the system a while later.
+// glibc makes its heap in the first call, if a sanitizer's allocator has taken its place until then; two threads must not do that
+// at once.
 void Worker::return_memory() {
+  [[maybe_unused]] static const size_t of_first_call = ::mallinfo2().arena;
   if (::mallinfo2().fordblks >= kWorthReturning) ::malloc_trim(0);
 }
 
