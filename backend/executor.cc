@@ -329,8 +329,8 @@ void Executor::lane_dropped(rpc::LaneId lane) {
   count_lanes(-1);
 }
 
-// Clients send values of about item_size_max together while these come, and one that they have collected
-// (rpc/upload_room.h).
+// An honest client has values of item_size_max together open while their bytes come, and one more whose bytes it has
+// collected (rpc/upload_room.h). So a lane has a right to twice item_size_max.
 void Executor::count_lanes(int more) {
   lanes_attached_ += more;
   store_->set_upload_rights(uint64_t{2} * options_.item_size_max * lanes_attached_);

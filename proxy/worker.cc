@@ -357,8 +357,8 @@ void Worker::destroy_dead() {
 }
 
 // The allocator keeps the memory of many closed connections for new ones. Return it to the system a while later.
-// glibc makes its heap in the first call, if a sanitizer's allocator has taken its place until then; two threads must not do that
-// at once.
+// Where a sanitizer's allocator takes the place of glibc's, glibc makes its heap in the first call of mallinfo2(), which is not
+// safe in two threads at once. A static is initialised by one thread.
 void Worker::return_memory() {
   [[maybe_unused]] static const size_t of_first_call = ::mallinfo2().arena;
   if (::mallinfo2().fordblks >= kWorthReturning) ::malloc_trim(0);

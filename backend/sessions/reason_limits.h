@@ -1,5 +1,6 @@
-// Limits of log lines, one for each reason that a line gives: a proxy tries again and again, and each reason is logged only so
-// often; but no reason hides another. A reason may hold what a peer has sent, so only so many are told apart.
+// How often a log line may be written, for each reason that it gives. A proxy that is turned away tries again and again: its
+// reason must not fill the log, nor hide why another one is turned away. A peer can make reasons up, since some hold what it
+// has sent; so the number of reasons with a limit of their own is bounded.
 // Thread: its owner's.
 #pragma once
 
@@ -14,12 +15,12 @@ namespace egret::backend {
 
 class ReasonLimits {
  public:
-  static constexpr size_t kMaxReasons = 32;  // further ones share a limit
+  static constexpr size_t kMaxReasons = 32;  // with a limit of their own; all others share one
 
   // `burst`: lines of a reason in ten seconds.
   explicit ReasonLimits(uint32_t burst) : burst_(burst), others_(burst) {}
 
-  // Stays where it is.
+  // The reference is valid as long as this object.
   base::LogLimit& of(const std::string& reason) {
     if (const auto known = limits_.find(reason); known != limits_.end()) return known->second;
     if (limits_.size() >= kMaxReasons) return others_;

@@ -98,11 +98,13 @@ class Store {
   static constexpr uint32_t kMaxChunk = 192u << 10;
 
   // --- Values in parts. An Upload is room for a value that nobody sees until its commit().
-  // All uploads together hold at most memory().upload_room: max(1/8 of the memory limit, one item of item_size_max), or as much
-  // as those who may send some have a right to, within half of the limit and, with all pins, within three quarters of it.
+  // All uploads together hold at most memory().upload_room bytes. That is 1/8 of the memory limit, or one item of item_size_max,
+  // or what set_upload_rights() says, whichever is most. The rights count only up to half of the limit, and up to three quarters
+  // of it less what pins hold: the rest is left to items.
   // kOk: the upload is open. kTooLarge, kOutOfMemory: it is not. Then call refuse_set() when the client's Commit comes
   // (or at once, if the set itself is known), since a failed plain set also removes the old item.
   Reservation reserve(std::string_view key, uint32_t total_length);
+  // How many bytes all clients together have a right to upload at one time; 0 until it is called.
   void set_upload_rights(uint64_t bytes) { upload_rights_ = bytes; }
   // For a set whose value could not be taken: counts it, and removes the old item if it is a plain set.
   op::Result refuse_set(const op::Op& set, op::ResultCode why);

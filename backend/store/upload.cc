@@ -25,7 +25,7 @@ uint64_t Store::large_budget() const {
 uint64_t Store::upload_room() const {
   const uint64_t limit = limit_.bytes();
   const uint64_t pinned = items_.pins.charged(PinUse::kRead) + items_.pins.charged(PinUse::kLend);
-  const uint64_t most = std::min(limit / 2, limit / 4 * 3 - std::min(limit / 2, pinned));  // the rest is for items
+  const uint64_t most = std::min(limit / 2, limit / 4 * 3 - std::min(limit / 2, pinned));
   return std::max(large_budget(), std::min(most, upload_rights_));
 }
 

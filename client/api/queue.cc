@@ -41,7 +41,8 @@ int egret_submit(egret_client* client, const egret_op* ops, size_t count) {
       return because(c, EGRET_E_ARGUMENT, "an array that is missing, or an op without its size");
     }
     const OpArray array(ops);
-    // While others are under way the backend has work, and a message more could take the lane's last slot.
+    // The backend begins with the first ops while the rest is encoded. Not if others are under way: then it has work already,
+    // and a message that is sent early could take the lane's last slot.
     const bool is_first = c.queue->under_way() == 0;
     for (size_t i = 0; i < count; ++i) {
       const int before = static_cast<int>(i);

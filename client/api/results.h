@@ -108,8 +108,8 @@ class Queue final : public AnswerSink {
   ~Queue();
 
   void on_answer(const Call& call, const op::Result& result) override;
-  // One call of egret_reap() or egret_wait(): while it lives, answers go straight into the caller's array, behind those that were
-  // kept, as far as there is room.
+  // One call of egret_reap() or egret_wait(). It first gives the caller the results that were kept; while it lives, answers that
+  // come are written behind them, straight into the caller's array, until that is full.
   class HandOut {
    public:
     HandOut(Queue& queue, egret_result* to, size_t room);

@@ -63,8 +63,7 @@ void BytesEngine::feed() {
   }
   input_.erase(0, used_);
   used_ = 0;
-  engine_.poll();  // also wakes a sleeping backend: of noreply commands nobody looks for an answer
-  settle();
+  poll();  // wakes a backend that sleeps: after noreply commands the program need not come back for an answer
 }
 
 void BytesEngine::act(Event event) {

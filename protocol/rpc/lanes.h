@@ -44,6 +44,7 @@ class Lanes {
   }
   ClientLane& operator[](size_t number) { return *lanes_[number]; }
   UploadRoom& uploads(uint64_t hash);  // makes the lane active
+  // uploads(hash) says so, too, but makes the lane active: a direct part leaves nothing to do for a pass.
   bool has_parts_in_slots(uint64_t hash) const {
     return shared_[op::partition_of(hash, count())].uploads.has_parts_in_slots();
   }

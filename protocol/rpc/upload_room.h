@@ -8,8 +8,8 @@
 // has room of its own, and never waits for a client's bytes. So nobody waits for another client. Only where there is
 // neither room nor memory a value waits; then an open one whose client has sent nothing for kSlowNs loses its room:
 // whoever is slow loses the own value, never others'.
-// It also knows whether parts are in slots. Then those of others go by slots, too, although they could be written into the
-// store: they would take the room of parts that were sent before them.
+// It also counts the ops of uploads that are in slots. While there are any, no part of the lane is written into the store
+// directly: it would take the room of parts that were sent before it (LargeSet::goes_directly).
 // Thread: the worker's. Owned by the session; its uploads leave before the session's lanes go, or know that they went.
 #pragma once
 
@@ -40,7 +40,7 @@ class UploadRoom {
   void wait(LargeSet* set);
   // `set` is over, or does not wait any more.
   void leave(const LargeSet* set);
-  // An op of an upload is under way; its result has come.
+  // An op of one of the lane's uploads was appended; its result has come.
   void sent() { ++in_slots_; }
   void answered() { --in_slots_; }
   bool has_parts_in_slots() const { return in_slots_ > 0; }

@@ -1,5 +1,5 @@
-// The heads of all ops and results, and the code for most of them: gets that have only a key, and hits that fit. It writes the
-// same bytes as the general code in codec.cc, and is inline because clients and partitions run it for almost every op.
+// How an op and a result begin, and the code for the most frequent ones: gets that have only a key, and hits that fit. It is
+// inline, since clients and partitions run it for almost every op. It writes the same bytes as the general code in codec.cc.
 #pragma once
 
 #include <cstddef>
@@ -49,8 +49,8 @@ inline constexpr uint16_t kOptionsWithFields =
 // Bytes that the result of a get takes beyond its value.
 inline constexpr uint16_t kLeastOfGet =
     sizeof(ResultHead) + 4 + 12;          // client flags; version and length of a value that is cut
-inline constexpr uint8_t kCasSize = 8;    // in addition with kWantCas
-inline constexpr uint8_t kMetaSize = 12;  // in addition with kWantMeta: ttl, last access
+inline constexpr uint8_t kCasSize = 8;    // more if the get has kWantCas
+inline constexpr uint8_t kMetaSize = 12;  // more if it has kWantMeta: ttl, last access
 
 // Nothing follows the head of the op but its key.
 inline bool is_bare_get(const op::Op& op) {

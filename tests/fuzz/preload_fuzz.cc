@@ -4,9 +4,9 @@
 // session ends, a command may be answered as failed instead, and the engine says so (has_failed). What the engine gives away when
 // its connection takes over is the rest of what was put, byte for byte.
 //
-// The input, in this order: 4 bytes, the lengths of the pieces in which the program sends; if the top bit of the first one is set:
-// a byte that says which ops the backend refuses, the lengths of its plan and of its mishaps, then both; the rest is what the
-// program sends.
+// The input: 4 bytes, the lengths of the pieces in which the program sends. If the top bit of the first one is set, there follow
+// a byte (which ops the backend refuses), the length of the backend's plan, the length of its mishaps, the plan and the mishaps.
+// The rest is what the program sends.
 #include <algorithm>
 #include <charconv>
 #include <optional>

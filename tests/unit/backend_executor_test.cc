@@ -955,7 +955,7 @@ TEST_SUITE("rights") {
 }
 
 TEST_SUITE("shares of users") {
-  // Room for 2 MiB of uploads, of which a user beside others may hold half.
+  // There is room for 2 MiB of uploads. A user may hold half of it while another user has sessions.
   struct Shared : Partition {
     explicit Shared(uint64_t memory = 4 << 20) : Partition(1, 0, memory) {
       for (egret::rpc::LaneId lane = 0; lane < 256; ++lane) executor->lane_dropped(lane);

@@ -2,8 +2,8 @@
 // owner gets any of it.
 //
 //   partial result ─▶ chunks of that version, as many at once as the window allows ─▶ whole
-//                         │ changed: start again; from the third restart on the version is pinned on the server, and
-//                         │ where that does not help (no memory for pins), it ends kMostChangingNs later: kTimedOut
+//                         │ changed: start again; from the third restart on the backend is asked to pin the version. It may
+//                         │ have no memory for pins: if the value still changes kMostChangingNs later, kTimedOut
 //
 // When all remaining chunks are requested, further bytes stay in the slots that they were fetched to: the get needs no
 // more slots then, and is complete soon. Earlier bytes are copied.
@@ -47,9 +47,9 @@ class LargeGetOwner {
 
 class LargeGet final : private Waiter, private CreditWaiter {
  public:
-  static constexpr uint32_t kMaxInFlight = 8;  // chunks, since other gets share the lane
-  static constexpr uint32_t kMaxRestarts = 3;  // then the version is pinned
-  static constexpr uint64_t kMostChangingNs = 10'000'000'000;
+  static constexpr uint32_t kMaxInFlight = 8;                  // chunks, since other gets share the lane
+  static constexpr uint32_t kMaxRestarts = 3;                  // then the version is pinned
+  static constexpr uint64_t kMostChangingNs = 10'000'000'000;  // from the first get that asks for a pin
   static constexpr uint32_t kMostInVain = 1000;  // empty chunks in a row; an honest backend gives a byte long before
 
   // `get`: the op whose result was partial; copies its key.

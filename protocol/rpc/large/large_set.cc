@@ -93,7 +93,7 @@ bool LargeSet::announce() {
   return opened_ = append(opening);
 }
 
-// An op of this upload, whose result comes here. False: no credit.
+// Appends an op of this upload to the lane's open message; on_result() gets its result. False: there is no credit.
 bool LargeSet::append(const Op& op) {
   if (!session_->lanes().of(store_.hash).append(op, this)) return false;
   session_->lanes().uploads(store_.hash).sent();
@@ -101,7 +101,8 @@ bool LargeSet::append(const Op& op) {
   return true;
 }
 
-// Not while parts are in slots, of this upload or of others: these come first.
+// Not while parts are in slots, of this upload or of others: the backend has not executed these yet, and what is written now would
+// take the store's room before them.
 bool LargeSet::goes_directly() const {
   return goes_on() && direct_parts() != nullptr && !session_->lanes().has_parts_in_slots(store_.hash);
 }
