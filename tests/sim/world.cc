@@ -129,6 +129,7 @@ World::World(uint64_t world_seed, const Scenario& given, const MakeHandler& make
       server({.address = scenario.relayed.is_on ? SimRelay::kBackend : "",
               .layout = scenario.layout,
               .features = wire::kLaneRings | (scenario.knows_deliver ? wire::kDeliver : 0),
+              .item_size_max = scenario.item_size_max,
               .lane_idle_ns = scenario.lane_idle_ns,
               .park_always = scenario.park_always,
               .torn_limit_ns = scenario.torn_limit_ns,

@@ -43,7 +43,8 @@ struct Scenario {
   uint64_t pause_max_ns = 0;   // time that the execution of an op takes at most
   uint32_t preempt_percent = 30;
   uint64_t torn_limit_ns = 1'000'000'000;
-  bool knows_deliver = true;  // the backend; over kShm nobody asks for it
+  uint32_t item_size_max = 1 << 20;  // the backend's: so many bytes of values in parts a lane has room for
+  bool knows_deliver = true;         // the backend; over kShm nobody asks for it
   rpc::PushRules push = {};
   uint64_t tick_ns = rpc::ClientSession::kTickNs;
   // Clients have their sessions with a relay, over shm, and it has one with the backend.

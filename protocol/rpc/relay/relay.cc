@@ -32,12 +32,14 @@ class Relay::Outbound final : private CreditWaiter {
   uint32_t waiting(uint32_t lane) const { return lanes_[lane].waiting; }
   void add_waiting(uint32_t lane) { ++lanes_[lane].waiting; }
   void remove_waiting(uint32_t lane) { --lanes_[lane].waiting; }
-  // Whether the next message that was put off should be tried again.
-  bool may_go_on(uint32_t lane) const { return !lanes_[lane].is_full; }
-  // It found no credit, or no room: none is tried before there is some.
-  void wait_for_credit(uint32_t lane) {
-    lanes_[lane].is_full = true;
+  // Whether a message that was put off should be tried again; `tried`: what its last try was told by wait().
+  bool may_go_on(uint32_t lane, uint64_t tried) const { return tried != turn_ && !lanes_[lane].is_full; }
+  // It found no credit, no room, or that it is another one's turn. It is tried again when something has become free. Where
+  // the lane has credit, others are tried meanwhile: one of them may have what this one waits for.
+  uint64_t wait(uint32_t lane) {
+    lanes_[lane].is_full = !session_->lanes()[lane].has_credit();
     if (!std::exchange(is_queued_, true)) session_->credit().wait(this);
+    return turn_;
   }
 
   uint32_t sessions = 0;  // inbound lanes
@@ -45,6 +47,7 @@ class Relay::Outbound final : private CreditWaiter {
  private:
   void on_credit() override {
     is_queued_ = false;
+    ++turn_;
     for (OutLane& lane : lanes_) lane.is_full = false;
   }
 
@@ -56,6 +59,7 @@ class Relay::Outbound final : private CreditWaiter {
   };
   std::vector<OutLane> lanes_;
   bool is_queued_ = false;  // for credit
+  uint64_t turn_ = 1;       // how often something has become free
 };
 
 struct Relay::Lane {
@@ -66,6 +70,7 @@ struct Relay::Lane {
   Outbound& out;
   InboundUploads uploads;
   bool is_waiting = false;  // its next message was put off
+  uint64_t tried = 0;       // Outbound::wait()
 };
 
 Relay::Relay(const RelayOptions& options, const base::Clock& clock, uint32_t& next_upload_id)
@@ -148,7 +153,7 @@ bool Relay::poll() {
 
 bool Relay::may_go_on(LaneId id) {
   const Lane& lane = *lanes_[id];
-  is_going_on_ = lane.out.may_go_on(lane.in->number());
+  is_going_on_ = lane.out.may_go_on(lane.in->number(), lane.tried);
   return is_going_on_;
 }
 
@@ -163,7 +168,7 @@ size_t Relay::take(const TakenMessage& message, std::span<const Op> ops) {
   size_t taken = 0;
   if (is_going_on || lane.out.waiting(number) == 0) {
     while (taken < ops.size() && pass_on(lane, ops[taken])) ++taken;
-    if (taken < ops.size()) lane.out.wait_for_credit(number);
+    if (taken < ops.size()) lane.tried = lane.out.wait(number);
   }
   const bool waits = taken < ops.size();
   if (waits && !lane.is_waiting) lane.out.add_waiting(number);

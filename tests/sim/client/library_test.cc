@@ -14,6 +14,8 @@ using namespace egret::sim;
 
 namespace {
 
+constexpr uint32_t kRoomForOne = 21'000;  // item_size_max: a lane has room for one of the longest values at a time
+
 // Adds one to `most` programs to the scenario's proxy workers. Returns the first.
 SimLibrary& add_libraries(World& world, LibraryOptions options = {}, uint32_t most = 3) {
   Rng rng(world.seed ^ 0x11B);
@@ -33,6 +35,7 @@ Scenario shared_scenario(uint64_t seed) {
 Scenario scenario_of_long_sets(uint64_t seed) {
   Scenario scenario = shared_scenario(seed);
   scenario.model.long_percent = 30;
+  if (seed % 2 == 1) scenario.item_size_max = kRoomForOne;
   return scenario;
 }
 
@@ -108,6 +111,29 @@ TEST_CASE("long sets of libraries go through a relay, between the ops of proxies
     return outcome_of_long_sets(world);
   });
   CHECK(is_met(committed));
+}
+
+TEST_CASE(
+    "long sets for which a relay finds no room are collected there, and take turns: none keeps the others from its own "
+    "end") {
+  uint64_t committed = 0, waits = 0;
+  for_each_seed(100, [&](uint64_t seed) {
+    Scenario scenario = any_scenario(seed);
+    scenario.model.is_relayed = true;
+    scenario.model.long_percent = 70;
+    scenario.relayed.is_on = true;
+    scenario.layout.lanes = 1;
+    scenario.item_size_max = kRoomForOne;
+    scenario.clients = 0;
+    World world(seed, scenario);
+    add_libraries(world, {.server = SimRelay::kAddress, .relayed_to = SimRelay::kMember}, 5);
+    world.run();
+    committed += world.model.uploads().committed();
+    waits += world.relay->relay().counters().waits;
+    return outcome_of_long_sets(world);
+  });
+  CHECK(is_met(committed));
+  CHECK(is_met(waits));
 }
 
 TEST_CASE("a long set whose session ends was done if its commit was, and is said to be unsent only before that") {
