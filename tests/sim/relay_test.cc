@@ -22,6 +22,7 @@ Scenario relayed_scenario(uint64_t seed) {
   scenario.relayed.window = rng.between(2, 6);
   scenario.relayed.request_slot_size = 1024 + 512 * rng.below(4);
   scenario.relayed.response_slot_size = 1024 + 512 * rng.below(4);
+  scenario.relayed.kept_memory = rng.percent(50) ? 16 << 20 : rng.below(4096);  // for a value or two, or for none
   scenario.model.is_relayed = true;
   return scenario;
 }

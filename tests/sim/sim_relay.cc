@@ -28,7 +28,9 @@ SimRelay::SimRelay(World& world)
       session_(options_of(world.scenario, address_), world.clock, *this, Network::connect),
       relay_({.polling = {.partition = kHome,
                           .lane_idle_ns = world.scenario.lane_idle_ns,
-                          .torn_limit_ns = world.scenario.torn_limit_ns}},
+                          .torn_limit_ns = world.scenario.torn_limit_ns},
+              .kept_memory = world.scenario.relayed.kept_memory,
+              .collected_memory = world.scenario.relayed.collected_memory},
              world.clock, next_upload_id_) {}
 
 SimRelay::~SimRelay() {

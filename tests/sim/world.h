@@ -53,7 +53,9 @@ struct Scenario {
     uint32_t window = 4;  // of the inbound lanes
     uint32_t request_slot_size = 1024;
     uint32_t response_slot_size = 1024;
-    rpc::Growth growth;  // of the outbound session
+    rpc::Growth growth;               // of the outbound session
+    uint64_t kept_memory = 16 << 20;  // bytes of RelayOptions
+    uint64_t collected_memory = 32 << 20;
   };
   Relayed relayed;
   // Open sessions tick, and when nothing moves, time goes on to the next tick. Else there are no timers that could hide

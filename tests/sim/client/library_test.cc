@@ -124,6 +124,7 @@ TEST_CASE(
     scenario.relayed.is_on = true;
     scenario.layout.lanes = 1;
     scenario.item_size_max = kRoomForOne;
+    if (seed % 2 == 1) scenario.relayed.collected_memory = 2 * kRoomForOne;
     scenario.clients = 0;
     World world(seed, scenario);
     add_libraries(world, {.server = SimRelay::kAddress, .relayed_to = SimRelay::kMember}, 5);
