@@ -266,6 +266,7 @@ bool Worker::move_requests() {
     if (!fetched && !resumed && !relayed) return true;
     context_.active.flush();
     if (!context_.lists.with_output.empty() && context_.active.holds_much()) return false;
+    if (!relayed && !context_.active.awaits() && !has_appended()) return true;  // nothing more can come
     relays += relayed ? 1 : 0;
   }
   is_cut_short_ = true;
@@ -309,7 +310,7 @@ bool Worker::prepare_sleep() {
 
 // Whether ops were appended, or may have been, since the sessions were flushed.
 bool Worker::has_appended() const {
-  return !context_.lists.resumable.empty() || context_.active.has_appended();
+  return !context_.lists.resumable.empty() || context_.pool.returns().is_due() || context_.active.has_appended();
 }
 
 bool Worker::resume_connections() {

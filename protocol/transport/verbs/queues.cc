@@ -292,7 +292,7 @@ std::vector<std::shared_ptr<SharedQueues::Queue>> SharedQueues::take_unused() {
 
 // --- polling
 
-bool SharedQueues::poll() {
+bool SharedQueues::poll_all() {
   bool any = false;
   if (std::exchange(must_look_, false) || has_changed_.load(std::memory_order_acquire) || changed_->is_pending()) {
     take_changes();
@@ -381,7 +381,7 @@ void SharedQueues::ready() {
 }
 
 // What has fired must be armed anew. Its event is taken first, if it has come: else it wakes us once in vain.
-void SharedQueues::arm() {
+void SharedQueues::arm_all() {
   const bool any = wants_any_.load(std::memory_order_relaxed) > 0;
   for (const auto& channel : awaited_) {
     while (has_fired(*channel) && take_event(*channel)) {

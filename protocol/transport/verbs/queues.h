@@ -50,8 +50,10 @@ class SharedQueues {
   // --- the polling thread: as of PollGroup
   int fd() const { return epoll_.get(); }
   void ready();
-  bool poll();
-  void arm();
+  bool poll() { return !has_nothing() && poll_all(); }
+  void arm() {
+    if (!polled_.empty() || !awaited_.empty()) arm_all();
+  }
 
   // --- any thread
   // Entries of a queue, for one queue pair. To be destroyed after that.
@@ -118,10 +120,16 @@ class SharedQueues {
   std::vector<std::shared_ptr<Queue>> take_unused();
   bool is_unused(const Queue& queue) const;
   Inbox* inbox_of(uint32_t tag);
+  // In a process whose sessions go another way: asked several times in a pass.
+  bool has_nothing() const {
+    return polled_.empty() && !must_look_ && !has_changed_.load(std::memory_order_acquire) && !changed_->is_pending();
+  }
+  bool poll_all();
   bool poll(Queue& queue);
   void dispatch(const ibv_wc& completion);
   void set_free(Queue& queue);
   void end_sessions(Queue& queue);
+  void arm_all();
   void arm(Queue& queue, bool any);
   bool has_fired(const Channel& channel) const;
   bool take_event(const Channel& channel);
