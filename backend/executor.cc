@@ -35,10 +35,8 @@ constexpr uint64_t kStatsWork = 256;
 constexpr uint64_t kPageOfRecordsWork = 32;
 constexpr uint64_t kAdminWork = 64;
 constexpr uint64_t kFlushWork = 16;
-constexpr uint64_t kNsPerWork = 100;   // of what the store counts (store/work.h)
-constexpr uint64_t kCommitWork = 64;   // a short upload that is appended is copied, up to 64 KiB
-constexpr uint64_t kLanesPerWork = 8;  // that are looked at for uploads
-constexpr uint32_t kNotedPart = 8192;  // bytes of direct parts that count as progress: a trickle must not keep room
+constexpr uint64_t kNsPerWork = 100;  // of what the store counts (store/work.h)
+constexpr uint64_t kCommitWork = 64;  // a short upload that is appended is copied, up to 64 KiB
 
 uint64_t work_of(OpCode code) {
   switch (code) {
@@ -63,83 +61,6 @@ uint64_t microseconds(const timeval& time) {
 
 }  // namespace
 
-// What a pin or an upload takes of its user's share, for as long as it lives.
-class Executor::Charge {
- public:
-  Charge() = default;
-  Charge(uint64_t& held, uint64_t bytes) : held_(&held), bytes_(bytes) { held += bytes; }
-  Charge(Charge&& other) noexcept : held_(std::exchange(other.held_, nullptr)), bytes_(other.bytes_) {}
-  Charge& operator=(Charge&& other) noexcept {
-    if (this != &other) {
-      release();
-      held_ = std::exchange(other.held_, nullptr);
-      bytes_ = other.bytes_;
-    }
-    return *this;
-  }
-  ~Charge() { release(); }
-  void release() {
-    if (held_ != nullptr) *held_ -= bytes_;
-    held_ = nullptr;
-  }
-
- private:
-  uint64_t* held_ = nullptr;
-  uint64_t bytes_ = 0;
-};
-
-// A value that a lane is sending in parts. `failure`: it could not be taken; the commit will say so.
-struct Executor::Upload {
-  uint32_t id = 0;
-  store::Store::Upload parts;
-  ResultCode failure = ResultCode::kOk;
-  uint64_t last_part_ns = 0;
-  Charge charge;
-  uint32_t unnoted = 0;  // bytes that came as direct parts since last_part_ns
-
-  uint64_t bytes() const { return parts ? parts.total_length() : 0; }
-  bool is_of(const Op& part) const { return parts.key() == part.key && parts.total_length() == part.length; }
-  void fail(ResultCode why) {
-    failure = why;
-    parts.release();
-    charge.release();
-  }
-};
-
-// What a lane has beyond a single op.
-struct Executor::LaneState {
-  struct Pinned {
-    store::Store::Pin pin;
-    uint64_t since_ns = 0;
-    Charge charge;
-  };
-  std::vector<Upload> uploads;
-  std::vector<Pinned> pins;  // oldest first
-
-  uint64_t upload_bytes() const {
-    uint64_t open = 0;
-    for (const Upload& upload : uploads) open += upload.bytes();
-    return open;
-  }
-  // The one that has waited longest for a part, of those that hold room; end(): none does.
-  std::vector<Upload>::iterator slowest_upload() {
-    auto slowest = uploads.end();
-    for (auto at = uploads.begin(); at != uploads.end(); ++at) {
-      if (at->bytes() > 0 && (slowest == uploads.end() || at->last_part_ns < slowest->last_part_ns)) slowest = at;
-    }
-    return slowest;
-  }
-};
-
-// A lane that needs room for an upload, and what it and its user hold besides that one.
-struct Executor::Asking {
-  const LaneState& lane;
-  UserUse& user;
-  uint64_t length;          // of the upload
-  uint64_t others_of_lane;  // bytes
-  uint64_t others_of_user;  // bytes
-};
-
 base::Expected<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions& options, const base::Clock& clock) {
   auto made = store::Store::create({.memory_limit = options.memory,
                                     .item_size_max = options.item_size_max,
@@ -160,7 +81,8 @@ Executor::Executor(const ExecutorOptions& options, const base::Clock& clock, std
       clock_(clock),
       store_(std::move(store)),
       memory_(options.whole_memory),
-      share_of_user_(options.share_of_user),
+      shares_(options.share_of_user),
+      uploads_(*store_, options.item_size_max, shares_),
       tombstones_(options.memory),
       member_change_(store_->purger(), tombstones_),
       changed_keys_(options.memory),
@@ -173,7 +95,6 @@ Executor::~Executor() {
   let_go();
   loans_.take_back();
   EGRET_DCHECK(loans_.bytes() == 0);
-  lanes_.clear();
 }
 
 // --- a batch
@@ -245,7 +166,8 @@ void Executor::locate() {
     case OpCode::kCommit:
       return commit(op, op_lanes_[index]);
     case OpCode::kAbort:
-      return abort(op, op_lanes_[index]);
+      uploads_.abort(op, op_lanes_[index]);
+      return answer(ResultCode::kOk);
     case OpCode::kStats:
       return stats(op);
     case OpCode::kAdmin:
@@ -294,7 +216,7 @@ Result Executor::execute(size_t index) {
   const uint64_t before_ns = store_->counts().long_work_ns;
   Result result = perform(index);
   const uint64_t work = work_of(ops_[index].code) + (store_->counts().long_work_ns - before_ns) / kNsPerWork +
-                        std::exchange(search_work_, 0);
+                        uploads_.take_search_work();
   if (work > 0) [[unlikely]]
     result.work = static_cast<uint16_t>(std::min<uint64_t>(work, UINT16_MAX));
   return result;
@@ -302,38 +224,22 @@ Result Executor::execute(size_t index) {
 
 // --- what spans several ops of a lane
 
-Executor::LaneState& Executor::lane_state(rpc::LaneId lane) {
-  if (lane >= lanes_.size()) lanes_.resize(lane + 1);
-  if (lanes_[lane] == nullptr) lanes_[lane] = std::make_unique<LaneState>();
-  return *lanes_[lane];
-}
-
 void Executor::lane_attached(rpc::LaneId lane, const rpc::LaneBinding& binding) {
   if (lane >= access_.size()) access_.resize(lane + 1);
-  if (binding.user >= users_.size()) users_.resize(binding.user + 1);
-  std::unique_ptr<UserUse>& user = users_[binding.user];
-  if (user == nullptr) user = std::make_unique<UserUse>();
-  if (user->lanes++ == 0) ++users_attached_;
-  count_lanes(+1);
-  access_[lane] = {binding.rights, binding.knows_rights ? ResultCode::kForbidden : ResultCode::kUnsupported,
-                   user.get()};
+  if (lane >= pins_.size()) pins_.resize(lane + 1);
+  UserShares::User& user = shares_.attach(binding.user);
+  uploads_.attach(lane, user, (binding.rights & op::kMayWrite) != 0);
+  access_[lane] = {binding.rights, binding.knows_rights ? ResultCode::kForbidden : ResultCode::kUnsupported, &user};
 }
 
 void Executor::lane_dropped(rpc::LaneId lane) {
   loans_.revoke(lane);
-  if (lane < lanes_.size()) lanes_[lane].reset();
   if (lane >= access_.size()) return;
   const Access gone = std::exchange(access_[lane], {});
   if (gone.user == nullptr) return;
-  if (--gone.user->lanes == 0) --users_attached_;
-  count_lanes(-1);
-}
-
-// An honest client has values of item_size_max together open while their bytes come, and one more whose bytes it has
-// collected (rpc/upload_room.h). So a lane has a right to twice item_size_max.
-void Executor::count_lanes(int more) {
-  lanes_attached_ += more;
-  store_->set_upload_rights(uint64_t{2} * options_.item_size_max * lanes_attached_);
+  pins_[lane].clear();
+  uploads_.drop(lane);
+  shares_.detach(*gone.user);
 }
 
 // The item is pinned before it is read, because the get itself may make it expire.
@@ -342,16 +248,16 @@ Result Executor::get(const Op& op, size_t index) {
   auto pin = store_->pin(op.key, op.hash);
   const Result result = store_->execute(index);
   if (pin && pin.length() > 0 && result.code == ResultCode::kHit && pin.version() == result.version) {
-    UserUse& user = *access_[op_lanes_[index]].user;
-    if (!is_within_share(user.pins, pin.length(), store_->memory().pin_room)) {
+    UserShares::User& user = *access_[op_lanes_[index]].user;
+    if (!shares_.is_within(user.pins, pin.length(), store_->memory().pin_room)) {
       // As if there were no memory for it: its chunks are of the present version, or start again.
       ++counters_.pins_over_share;
       return result;
     }
-    LaneState& lane = lane_state(op_lanes_[index]);
-    if (lane.pins.size() == kMaxPinsPerLane) lane.pins.erase(lane.pins.begin());
+    std::vector<Pinned>& pins = pins_[op_lanes_[index]];
+    if (pins.size() == kMaxPinsPerLane) pins.erase(pins.begin());
     const uint32_t length = pin.length();
-    lane.pins.push_back({std::move(pin), now_ns_, Charge(user.pins, length)});
+    pins.push_back({std::move(pin), now_ns_, Charge(user.pins, length)});
     next_overdue_ns_ = std::min(next_overdue_ns_, now_ns_ + kPinNs);
   }
   return result;
@@ -359,20 +265,22 @@ Result Executor::get(const Op& op, size_t index) {
 
 Result Executor::chunk(const Op& op, size_t index) {
   if (!(op.options & op::kPin)) return store_->execute(index);
-  LaneState& lane = lane_state(op_lanes_[index]);
-  const auto at = std::ranges::find(lane.pins, op.version, [](const auto& pinned) { return pinned.pin.version(); });
+  const Pinned* const pinned = find_pin(op_lanes_[index], op.version);
   // Not pinned (no memory for it, too late): perhaps it is still the present version.
-  if (at == lane.pins.end()) return store_->execute(index);
-  return at->pin.chunk(op.offset, op.length);
+  return pinned == nullptr ? store_->execute(index) : pinned->pin.chunk(op.offset, op.length);
+}
+
+const Executor::Pinned* Executor::find_pin(rpc::LaneId lane, uint64_t version) const {
+  const std::vector<Pinned>& pins = pins_[lane];
+  const auto at = std::ranges::find(pins, version, [](const auto& pinned) { return pinned.pin.version(); });
+  return at == pins.end() ? nullptr : &*at;
 }
 
 // Pins the version that a get or a chunk has just been answered with. None: the store has no room for a pin, or no longer
 // has that version.
 store::Store::Pin Executor::pin_of(const Op& op, rpc::LaneId lane, uint64_t version) {
   if (op.code == OpCode::kChunk && (op.options & op::kPin) != 0) {
-    const auto& pins = lane_state(lane).pins;
-    const auto at = std::ranges::find(pins, version, [](const auto& pinned) { return pinned.pin.version(); });
-    if (at != pins.end()) return at->pin.share();
+    if (const Pinned* const pinned = find_pin(lane, version); pinned != nullptr) return pinned->pin.share();
   }
   auto pin = store_->pin(op.key, op.hash);
   return pin && pin.version() == version ? std::move(pin) : store::Store::Pin();
@@ -399,189 +307,33 @@ op::LoanName Executor::lend(size_t index, const Result& result) {
   return loans_.lend(std::move(pin), op_lanes_[index]);
 }
 
-Executor::Upload* Executor::find_upload(LaneState& lane, const Op& op) {
-  const auto at = std::ranges::find(lane.uploads, op.upload_id, &Upload::id);
-  return at == lane.uploads.end() ? nullptr : &*at;
+Result Executor::upload_part(const Op& op, rpc::LaneId lane) {
+  const ResultCode code = uploads_.part(op, lane, now_ns_);
+  next_overdue_ns_ = std::min(next_overdue_ns_, uploads_.due_ns());
+  return answer(code);
 }
 
-// What one session may hold of the room for uploads: a sixteenth of the memory, or two items of the largest size.
-bool Executor::has_upload_room(const LaneState& lane, uint32_t length) const {
-  const uint64_t open = lane.upload_bytes();
-  return open == 0 ||
-         open + length <= std::max<uint64_t>(uint64_t{2} * options_.item_size_max, store_->memory().limit / 16);
-}
-
-// A user that is alone may hold all of the room; beside others its share, or else one value, however large.
-bool Executor::is_within_share(uint64_t held, uint64_t more, uint64_t room) const {
-  if (users_attached_ <= 1 || held == 0) return true;
-  return held + more <= room / 100 * share_of_user_;
-}
-
-Executor::Upload& Executor::open_upload(LaneState& lane, UserUse& user, const Op& op) {
-  const bool is_in_share = is_within_share(user.uploads, op.length, store_->memory().upload_room);
-  if (!is_in_share) ++counters_.uploads_over_share;
-  const bool may_open = is_in_share && has_upload_room(lane, op.length);
-  auto reserved = store_->reserve(op.key, op.length);
-  const Asking asking{lane, user, op.length, lane.upload_bytes(), user.uploads};
-  while (reserved.code == ResultCode::kOutOfMemory && may_open && make_upload_room(asking)) {
-    reserved = store_->reserve(op.key, op.length);
-  }
-  if (reserved.code == ResultCode::kOk && !may_open) reserved = {ResultCode::kOutOfMemory, {}};
-  next_overdue_ns_ = std::min(next_overdue_ns_, now_ns_ + kUploadIdleNs);
-  const uint32_t charged = reserved.code == ResultCode::kOk ? op.length : 0;
-  lane.uploads.push_back(
-      {op.upload_id, std::move(reserved.upload), reserved.code, now_ns_, Charge(user.uploads, charged)});
-  return lane.uploads.back();
-}
-
-// All room is taken: drops an upload of another lane, whose commit will be refused. False: none has to give way.
-bool Executor::make_upload_room(const Asking& asking) {
-  if (!drop_slowest_upload(asking) && !drop_excess_upload(asking)) return false;
-  ++counters_.uploads_gave_way;
-  return true;
-}
-
-// Of the lanes that hold more than the one that asks (not counting what it asks for), the upload whose client has sent
-// nothing for longest loses its parts.
-bool Executor::drop_slowest_upload(const Asking& asking) {
-  constexpr uint64_t kLookAgainNs = 10'000'000;
-  if (now_ns_ < no_slow_upload_until_ns_) return false;
-  search_work_ += lanes_.size() / kLanesPerWork;
-  LaneState* at = nullptr;
-  uint64_t before_ns = now_ns_ - std::min(now_ns_, kUploadSlowNs);
-  for (const auto& lane : lanes_) {
-    if (lane == nullptr || lane.get() == &asking.lane || lane->upload_bytes() <= asking.others_of_lane) continue;
-    const auto slowest = lane->slowest_upload();
-    if (slowest == lane->uploads.end() || slowest->last_part_ns > before_ns) continue;
-    at = lane.get();
-    before_ns = slowest->last_part_ns;
-  }
-  if (at == nullptr) {
-    no_slow_upload_until_ns_ = now_ns_ + kLookAgainNs;
-    return false;
-  }
-  at->uploads.erase(at->slowest_upload());
-  return true;
-}
-
-// Nobody is slow. Each lane has a right to item_size_max: what others hold beyond it gives way, and then what the user
-// who holds most has beyond the user who asks. Nobody loses to a lane what that lane would lose to it in turn.
-bool Executor::drop_excess_upload(const Asking& asking) {
-  if (asking.others_of_lane + asking.length > options_.item_size_max) return false;
-  search_work_ += lanes_.size() / kLanesPerWork;
-  rpc::LaneId from = find_excess(asking, nullptr);
-  if (from == lanes_.size()) {
-    UserUse* const largest = largest_user(&asking.user);
-    if (largest == nullptr) return false;
-    from = find_excess(asking, largest);
-    if (from == lanes_.size()) return false;
-    const uint64_t taken = lanes_[from]->slowest_upload()->bytes();
-    if (largest->uploads - taken < asking.others_of_user + asking.length) return false;
-  }
-  lanes_[from]->uploads.erase(lanes_[from]->slowest_upload());
-  return true;
-}
-
-// The lane that holds most: of this user, or if it is null, of those that hold more than item_size_max. lanes_.size():
-// there is none.
-rpc::LaneId Executor::find_excess(const Asking& asking, UserUse* of_user) const {
-  uint64_t most = of_user == nullptr ? options_.item_size_max : 0;
-  auto found = static_cast<rpc::LaneId>(lanes_.size());
-  for (rpc::LaneId id = 0; id < lanes_.size(); ++id) {
-    const LaneState* const lane = lanes_[id].get();
-    if (lane == nullptr || lane == &asking.lane || (of_user != nullptr && access_[id].user != of_user)) continue;
-    const uint64_t held = lane->upload_bytes();
-    if (held <= most) continue;
-    most = held;
-    found = id;
-  }
-  return found;
-}
-
-// Of the other users, the one whose uploads hold most; null: nobody else has any.
-Executor::UserUse* Executor::largest_user(const UserUse* asking) const {
-  UserUse* largest = nullptr;
-  for (const auto& user : users_) {
-    if (user == nullptr || user.get() == asking || user->uploads == 0) continue;
-    if (largest == nullptr || user->uploads > largest->uploads) largest = user.get();
-  }
-  return largest;
-}
-
-// Opens an upload for a direct part, which is executed before commits that its lane has sent earlier. These will make
-// room: so nobody gives way now, and nothing is refused for good. Null: nothing is free.
-Executor::Upload* Executor::open_if_free(const Op& op, rpc::LaneId lane_id) {
-  LaneState& lane = lane_state(lane_id);
-  UserUse& user = *access_[lane_id].user;
-  if (lane.uploads.size() >= kMaxUploadsPerLane || !has_upload_room(lane, op.length) ||
-      !is_within_share(user.uploads, op.length, store_->memory().upload_room)) {
-    return nullptr;
-  }
-  auto reserved = store_->reserve(op.key, op.length);
-  if (reserved.code != ResultCode::kOk) return nullptr;
-  next_overdue_ns_ = std::min(next_overdue_ns_, now_ns_ + kUploadIdleNs);
-  lane.uploads.push_back(
-      {op.upload_id, std::move(reserved.upload), ResultCode::kOk, now_ns_, Charge(user.uploads, op.length)});
-  return &lane.uploads.back();
-}
-
-Result Executor::upload_part(const Op& op, rpc::LaneId lane_id) {
-  LaneState& lane = lane_state(lane_id);
-  Upload* upload = find_upload(lane, op);
-  if (upload == nullptr) {
-    // Only a first part may open one: the rest of an upload that was dropped is not a new one.
-    if (op.offset != 0) return answer(ResultCode::kNoUpload);
-    if (lane.uploads.size() >= kMaxUploadsPerLane) return answer(ResultCode::kOutOfMemory);
-    upload = &open_upload(lane, *access_[lane_id].user, op);
-  }
-  upload->last_part_ns = now_ns_;
-  if (upload->failure != ResultCode::kOk) return answer(upload->failure);
-  upload->failure = upload->is_of(op) ? upload->parts.write(op.offset, op.value) : ResultCode::kInvalid;
-  UserUse& user = *access_[lane_id].user;
-  const uint64_t own = upload->bytes();
-  const Asking asking{lane, user, own, lane.upload_bytes() - own, user.uploads - own};
-  while (upload->failure == ResultCode::kOutOfMemory && make_upload_room(asking)) {
-    upload->failure = upload->parts.write(op.offset, op.value);
-  }
-  if (upload->failure != ResultCode::kOk) upload->fail(upload->failure);
-  return answer(upload->failure);
-}
-
-// A part that cannot be taken gets no room; the client sends it as an op, whose answer says why.
 bool Executor::DirectLane::begin_part(const Op& part, uint32_t most, op::PartRoom& room) {
   executor_.begin_round();
   const ExecutorOptions& options = executor_.options_;
   const uint64_t hash = op::hash_key(part.key, options.hash_seed);
   if (op::partition_of(hash, options.partitions) != options.partition || !executor_.may(part, lane_)) return false;
-  Upload* upload = executor_.find_upload(executor_.lane_state(lane_), part);
-  if (upload == nullptr && part.offset == 0) upload = executor_.open_if_free(part, lane_);
-  if (upload == nullptr || upload->failure != ResultCode::kOk || !upload->is_of(part)) return false;
-  const uint32_t left = part.length - std::min(part.length, part.offset);
-  return upload->parts.begin_part(part.offset, std::min(most, left), room) == ResultCode::kOk;
+  const bool has_begun = executor_.uploads_.begin_part(part, lane_, executor_.now_ns_, most, room);
+  executor_.next_overdue_ns_ = std::min(executor_.next_overdue_ns_, executor_.uploads_.due_ns());
+  return has_begun;
 }
 
 void Executor::DirectLane::end_part(const Op& part, uint32_t length) {
-  Upload* const upload = executor_.find_upload(executor_.lane_state(lane_), part);
-  EGRET_DCHECK(upload != nullptr);  // begin_part() has found it
-  upload->parts.end_part(length);
-  upload->unnoted += length;
-  if (upload->unnoted >= kNotedPart || upload->parts.is_complete()) {
-    upload->last_part_ns = executor_.now_ns_;
-    upload->unnoted = 0;
-  }
+  executor_.uploads_.end_part(part, lane_, executor_.now_ns_, length);
   executor_.counters_.received_in_place += length;
 }
 
-Result Executor::commit(const Op& op, rpc::LaneId lane_id) {
-  LaneState& lane = lane_state(lane_id);
-  Upload* upload = find_upload(lane, op);
-  if (upload == nullptr) return store_->refuse_set(op, ResultCode::kOutOfMemory);
-  Upload taken = std::move(*upload);
-  lane.uploads.erase(lane.uploads.begin() + (upload - lane.uploads.data()));
-  if (taken.failure != ResultCode::kOk) return store_->refuse_set(op, taken.failure);
-  if (taken.parts.key() != op.key) return answer(ResultCode::kInvalid);
-  if (op.mode != op::SetMode::kFill) return taken.parts.commit(op);
-  return allows_fill(op) ? counted_fill(taken.parts.commit(op)) : answer(ResultCode::kNotStored);
+Result Executor::commit(const Op& op, rpc::LaneId lane) {
+  Uploads::Whole whole = uploads_.take(op, lane);
+  if (whole.failure != ResultCode::kOk) return store_->refuse_set(op, whole.failure);
+  if (whole.parts.key() != op.key) return answer(ResultCode::kInvalid);
+  if (op.mode != op::SetMode::kFill) return whole.parts.commit(op);
+  return allows_fill(op) ? counted_fill(whole.parts.commit(op)) : answer(ResultCode::kNotStored);
 }
 
 // --- in the place of an owner that is absent
@@ -622,32 +374,23 @@ Result Executor::counted_fill(const Result& result) {
   return result;
 }
 
-Result Executor::abort(const Op& op, rpc::LaneId lane_id) {
-  LaneState& lane = lane_state(lane_id);
-  std::erase_if(lane.uploads, [&](const Upload& upload) { return upload.id == op.upload_id; });
-  return answer(ResultCode::kOk);
-}
-
 // Runs when the nearest deadline has passed; a lane that is gone has taken its uploads and pins along.
 void Executor::drop_overdue() {
-  next_overdue_ns_ = UINT64_MAX;
-  for (const auto& lane : lanes_) {
-    if (lane == nullptr) continue;
-    std::erase_if(lane->pins, [&](const auto& pinned) { return now_ns_ - pinned.since_ns >= kPinNs; });
-    if (!lane->pins.empty()) next_overdue_ns_ = std::min(next_overdue_ns_, lane->pins.front().since_ns + kPinNs);
-    std::erase_if(lane->uploads, [&](const Upload& upload) { return now_ns_ - upload.last_part_ns >= kUploadIdleNs; });
-    for (const Upload& upload : lane->uploads) {
-      next_overdue_ns_ = std::min(next_overdue_ns_, upload.last_part_ns + kUploadIdleNs);
-    }
-  }
+  uploads_.drop_overdue(now_ns_);
   tombstones_.forget_if_over(now_ns_);
-  next_overdue_ns_ = std::min(next_overdue_ns_, tombstones_.due_ns());
+  next_overdue_ns_ = std::min(uploads_.due_ns(), tombstones_.due_ns());
+  for (std::vector<Pinned>& pins : pins_) {
+    std::erase_if(pins, [&](const Pinned& pinned) { return now_ns_ - pinned.since_ns >= kPinNs; });
+    if (!pins.empty()) next_overdue_ns_ = std::min(next_overdue_ns_, pins.front().since_ns + kPinNs);
+  }
 }
 
 // --- statistics and admin
 
 ExecutorCounters Executor::counters() const {
   ExecutorCounters all = counters_;
+  all.uploads_over_share = uploads_.over_share();
+  all.uploads_gave_way = uploads_.gave_way();
   all.purged = store_->purger().removed();
   all.changes_forgotten = changed_keys_.forgotten();
   return all;

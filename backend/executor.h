@@ -23,6 +23,8 @@
 #include "rpc/slot_poller.h"
 #include "store/loans.h"
 #include "store/store.h"
+#include "uploads/uploads.h"
+#include "uploads/user_shares.h"
 
 namespace egret::backend {
 
@@ -112,35 +114,25 @@ class Executor final : public rpc::OpHandler {
   const store::Store& store() const { return *store_; }
   ExecutorCounters counters() const;
   ExecutorLevels levels() const;
-  void set_share_of_user(uint32_t percent) { share_of_user_ = percent; }
+  void set_share_of_user(uint32_t percent) { shares_.set_percent(percent); }
   // Sets the store's limit to this partition's share of so many bytes. False: the store cannot change it while it serves.
   bool set_memory(uint64_t whole);
   // The limit of the whole backend that this partition has a share of: the option `memory`, or what a client has set.
   uint64_t memory() const { return memory_; }
 
-  static constexpr uint64_t kUploadIdleNs = 30'000'000'000;  // an upload without a new part for this long is dropped
-  // Where there is no room, an upload gives way to one of another session: one that has had no part for this long, of a
-  // session that holds more than the other; what a session holds beyond item_size_max, to one that holds no more than
-  // that; what the user who holds most has beyond the other's user, likewise.
-  static constexpr uint64_t kUploadSlowNs = 100'000'000;
   static constexpr uint64_t kPinNs = 1'000'000'000;  // a pinned version is kept this long
   // An idle partition looks this often for what was lent and has come back.
   static constexpr uint64_t kLoanNs = 1'000'000'000;
   static constexpr size_t kMaxPinsPerLane = 64;  // the oldest makes room
   static constexpr size_t kMaxKept = 64;         // beyond that, values are copied into slots
-  static constexpr size_t kMaxUploadsPerLane = 64;
-  static constexpr size_t kMaxComplaint = 200;  // bytes: fits the smallest slot with room to spare
+  static constexpr size_t kMaxComplaint = 200;   // bytes: fits the smallest slot with room to spare
 
  private:
-  // What the lanes of one user hold at present, in bytes.
-  struct UserUse {
-    uint32_t lanes = 0;
-    uint64_t uploads = 0;
-    uint64_t pins = 0;
+  struct Pinned {
+    store::Store::Pin pin;
+    uint64_t since_ns = 0;
+    Charge charge;
   };
-  class Charge;
-  struct Upload;
-  struct LaneState;
 
   op::Result perform(size_t index);
   op::Result perform_noted(size_t index);
@@ -149,7 +141,6 @@ class Executor final : public rpc::OpHandler {
     const op::Rights rights = access_[lane].rights;
     return rights == op::kAllRights || (op::rights_for(op) & ~rights) == 0;
   }
-  LaneState& lane_state(rpc::LaneId lane);
   op::Result get(const op::Op& op, size_t index);
   op::Result fill(const op::Op& op, size_t index);
   bool is_accepted(const op::Op& op, rpc::LaneId lane) const;
@@ -158,11 +149,9 @@ class Executor final : public rpc::OpHandler {
   op::Result counted_fill(const op::Result& result);
   op::Result chunk(const op::Op& op, size_t index);
   store::Store::Pin pin_of(const op::Op& op, rpc::LaneId lane, uint64_t version);
+  const Pinned* find_pin(rpc::LaneId lane, uint64_t version) const;
   op::Result upload_part(const op::Op& op, rpc::LaneId lane);
-  Upload* open_if_free(const op::Op& op, rpc::LaneId lane);
   op::Result commit(const op::Op& op, rpc::LaneId lane);
-  op::Result abort(const op::Op& op, rpc::LaneId lane);
-  void count_lanes(int more);
   op::Result stats(const op::Op& op);
   op::Result stats_page(size_t first) const;
   void append_process_stats();
@@ -173,35 +162,23 @@ class Executor final : public rpc::OpHandler {
   op::ResultCode change_members(std::string_view change);
   op::ResultCode warm(std::string_view seconds);
   op::Result check();
-  bool has_upload_room(const LaneState& lane, uint32_t length) const;
-  bool is_within_share(uint64_t held, uint64_t more, uint64_t room) const;
-  Upload* find_upload(LaneState& lane, const op::Op& op);
-  Upload& open_upload(LaneState& lane, UserUse& user, const op::Op& op);
-  struct Asking;
-  bool make_upload_room(const Asking& asking);
-  bool drop_slowest_upload(const Asking& asking);
-  bool drop_excess_upload(const Asking& asking);
-  rpc::LaneId find_excess(const Asking& asking, UserUse* of_user) const;
-  UserUse* largest_user(const UserUse* asking) const;
   void drop_overdue();
 
   const ExecutorOptions options_;
   const base::Clock& clock_;
   std::unique_ptr<store::Store> store_;
   uint64_t memory_ = 0;  // see memory()
-  std::vector<std::unique_ptr<LaneState>> lanes_;
-  std::vector<store::Store::Pin> kept_;  // versions whose bytes are about to be sent
+  UserShares shares_;
+  Uploads uploads_;
+  std::vector<std::vector<Pinned>> pins_;  // by lane, oldest first
+  std::vector<store::Store::Pin> kept_;    // versions whose bytes are about to be sent
   store::Loans loans_;
   struct Access {
     op::Rights rights = 0;
     op::ResultCode refusal = op::ResultCode::kForbidden;
-    UserUse* user = nullptr;  // null: the lane is not attached
+    UserShares::User* user = nullptr;  // null: the lane is not attached
   };
-  std::vector<Access> access_;                   // by lane
-  std::vector<std::unique_ptr<UserUse>> users_;  // by number; they stay where they are
-  uint32_t users_attached_ = 0;                  // users that have lanes
-  uint32_t lanes_attached_ = 0;
-  uint32_t share_of_user_;
+  std::vector<Access> access_;  // by lane
   ExecutorCounters counters_;
   Tombstones tombstones_;
   MemberChange member_change_;
@@ -210,8 +187,6 @@ class Executor final : public rpc::OpHandler {
   uint64_t now_ns_ = 0;
   uint64_t start_ns_ = 0;
   uint64_t next_overdue_ns_ = UINT64_MAX;  // when an upload, a pin or the tombstones may be overdue
-  uint64_t no_slow_upload_until_ns_ = 0;   // looked for one and found none
-  uint64_t search_work_ = 0;               // units of work of the op that is being executed, for such searches
 
   std::span<op::Op> ops_;
   std::span<const rpc::LaneId> op_lanes_;

@@ -320,7 +320,7 @@ TEST_SUITE("values in parts") {
     REQUIRE(lanes < 100);
     const uint32_t other = 200;
     CHECK_MESSAGE(partition.code(part(1, 0, 700'000, "x"), other) == ResultCode::kOutOfMemory, "nobody is slow yet");
-    partition.clock.advance_ns(Executor::kUploadSlowNs);
+    partition.clock.advance_ns(Uploads::kSlowNs);
     for (uint32_t lane = 0; lane < lanes; ++lane) {
       if (lane != 3) CHECK(partition.code(part(1, 1, 700'000, "x"), lane) == ResultCode::kOk);
     }
@@ -426,6 +426,12 @@ TEST_SUITE("values in parts") {
     CHECK(room() == 2u << 20);
     partition.executor->lane_attached(0, {});
     CHECK(room() == 2u << 20);
+    for (egret::rpc::LaneId lane = 1; lane < 9; ++lane) partition.executor->lane_attached(lane, {.rights = kMayRead});
+    CHECK_MESSAGE(room() == 2u << 20, "who may not write has no right to it");
+    partition.executor->lane_attached(9, {.rights = kMayRead | kMayWrite});
+    CHECK(room() == 4u << 20);
+    for (egret::rpc::LaneId lane = 1; lane < 9; ++lane) partition.executor->lane_dropped(lane);
+    CHECK(room() == 4u << 20);
   }
 
   TEST_CASE("where each lane of one user holds one item, and all of the room, another user's lane has room at once") {
@@ -441,7 +447,7 @@ TEST_SUITE("values in parts") {
 
   TEST_CASE("a lane has a limited number of them") {
     Partition partition;
-    for (uint32_t id = 0; id < Executor::kMaxUploadsPerLane; ++id) {
+    for (uint32_t id = 0; id < Uploads::kMostPerLane; ++id) {
       CHECK(partition.code(part(id, 0, 10, "x")) == ResultCode::kOk);
     }
     CHECK(partition.code(part(1000, 0, 10, "x")) == ResultCode::kOutOfMemory);
@@ -991,7 +997,7 @@ TEST_SUITE("shares of users") {
     partition.run(with_id(OpCode::kCommit, 1), 0);
     REQUIRE(take() == ResultCode::kOk);
     CHECK_FALSE(is_free());
-    partition.clock.advance_ns(Executor::kUploadIdleNs + 1);
+    partition.clock.advance_ns(Uploads::kIdleNs + 1);
     CHECK(is_free());
     REQUIRE(take() == ResultCode::kOk);
     CHECK_FALSE(is_free());
