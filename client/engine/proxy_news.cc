@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
+
+#include <unistd.h>
 
 #include "pool/member.h"
 #include "transport/address.h"
@@ -12,6 +15,17 @@ namespace egret::client {
 
 using base::Status;
 using Heard = ProxyNews::Heard;
+
+namespace {
+
+// A proxy that does not let us in closes the connection without a word.
+std::string not_heard(const std::string& what) {
+  return "the proxy ended the connection without a word (" + what +
+         "): it lets in root, its own user, and who is in its " + "slots_uids or slots_gids; this is uid " +
+         std::to_string(::geteuid());
+}
+
+}  // namespace
 
 ProxyNews::ProxyNews(std::vector<std::string> addresses, const rpc::SessionOptions& options, const base::Clock& clock,
                      rpc::ClientSession::Connect connect)
@@ -33,13 +47,13 @@ bool ProxyNews::begin() {
       continue;
     }
     if (Status asked = connected.value()->send_frame(encode(wire::Ask{}), false); !asked) {
-      why_ = "no egret-proxy: " + asked.message();
+      why_ = not_heard(asked.message());
       continue;
     }
     endpoint_ = std::move(connected.value());
     address_ = address;
     deadline_ns_ = now_ns + options_.connect_timeout_ns;
-    is_coming_ = false;
+    is_coming_ = has_spoken_ = false;
     return true;
   }
   return false;
@@ -50,9 +64,10 @@ Heard ProxyNews::hear() {
     std::array<std::byte, wire::kMaxPoolFrame> frame{};
     size_t length = 0;
     if (Status received = endpoint_->receive_frame(frame, length); !received) {
-      return fail("the proxy is gone: " + received.message());
+      return fail(has_spoken_ ? "the proxy is gone: " + received.message() : not_heard(received.message()));
     }
     if (length == 0) break;
+    has_spoken_ = true;
     if (const Heard heard = take(std::span(frame).first(length)); heard != Heard::kNothing) return heard;
   }
   return Heard::kNothing;

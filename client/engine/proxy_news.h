@@ -70,6 +70,7 @@ class ProxyNews {
   Pool pool_;
   Pool coming_;  // its head has come, and some of its members
   bool is_coming_ = false;
+  bool has_spoken_ = false;  // on this connection
   uint32_t changed_member_ = 0;
   uint64_t deadline_ns_ = 0;  // of the answer
   uint64_t again_ns_ = 0;     // when the next attempt may be

@@ -144,9 +144,10 @@ void ServedSockets::take_over(int fd, const sockaddr* address, socklen_t length)
   if (is_off_ || fd < 0 || fd >= kMostFds || address == nullptr || is_borrowed()) return;
   forget(fd);
   const std::string place = place_of(address, length);
-  if (place.empty() || !is_stream(fd) || !somebody_listens(place)) return;
-  auto engine = engine_for(place);
-  if (engine == nullptr) return;
+  if (place.empty() || !is_stream(fd)) return;
+  std::string why = "no egret-proxy listens for slots there";
+  auto engine = somebody_listens(place) ? engine_for(place, why) : nullptr;
+  if (engine == nullptr) return log("fd " + std::to_string(fd) + ": " + place + " is left alone: " + why);
   auto socket = std::make_shared<ServedSocket>(fd, std::move(engine));
   {
     const std::lock_guard held(mutex_);
@@ -179,39 +180,54 @@ void ServedSockets::forget_range(unsigned first, unsigned last) {
 
 // --- engines
 
-// Null: nobody listens for slots there, or not for us.
-std::shared_ptr<ThreadEngine> ServedSockets::engine_for(const std::string& place) {
+// Null: nobody listens for slots there, or not for us; `why` says it.
+std::shared_ptr<ThreadEngine> ServedSockets::engine_for(const std::string& place, std::string& why) {
   if (auto known = known_engine(place)) return known;
-  if (is_left_alone(place)) return nullptr;
-  auto given = client::default_options(environment().options);
-  if (!given) return nullptr;
-  client::GivenOptions options = std::move(given.value());
-  options.forget("backends");
-  if (!options.set("proxy", place)) return nullptr;
-  auto settings = options.resolve();
-  if (!settings) return nullptr;
+  if (is_left_alone(place, why)) return nullptr;
+  auto settings = settings_for(place);
+  if (!settings) {
+    why = settings.message();
+    return nullptr;
+  }
   auto made = std::make_shared<ThreadEngine>(settings.value());
   client::Engine& engine = made->engine();
-  if (!engine.status()) return nullptr;
+  if (const base::Status made_well = engine.status(); !made_well) {
+    why = made_well.message();
+    return nullptr;
+  }
   bool is_open = engine.connect();
-  if (!is_open && !engine.is_connecting()) return nullptr;  // nobody is there
-  engine.wait([&] { return (is_open = engine.connect()) || !engine.is_connecting(); },
-              engine.clock().now_ns() + kMostOpeningNs);
+  if (!is_open && engine.is_connecting()) {
+    engine.wait([&] { return (is_open = engine.connect()) || !engine.is_connecting(); },
+                engine.clock().now_ns() + kMostOpeningNs);
+    if (!is_open) {
+      const std::lock_guard held(mutex_);
+      left_alone_ = {place, engine.trouble(), engine.clock().now_ns() + kLeftAloneNs};
+    }
+  }
   if (!is_open) {
-    log(place + " is left alone: " + engine.trouble());
-    const std::lock_guard held(mutex_);
-    left_alone_ = {place, engine.clock().now_ns() + kLeftAloneNs};
+    why = engine.trouble();
     return nullptr;
   }
   keep(made, place);
   return made;
 }
 
+base::Expected<client::Settings> ServedSockets::settings_for(const std::string& place) {
+  auto given = client::default_options(environment().options);
+  if (!given) return given.status();
+  client::GivenOptions options = std::move(given.value());
+  options.forget("backends");
+  if (base::Status set = options.set("proxy", place); !set) return set;
+  return options.resolve();
+}
+
 // It has just been tried, and cost the program its time.
-bool ServedSockets::is_left_alone(const std::string& place) {
+bool ServedSockets::is_left_alone(const std::string& place, std::string& why) {
   const base::SystemClock clock;
   const std::lock_guard held(mutex_);
-  return left_alone_.place == place && clock.now_ns() < left_alone_.until_ns;
+  if (left_alone_.place != place || clock.now_ns() >= left_alone_.until_ns) return false;
+  why = left_alone_.why;
+  return true;
 }
 
 void ServedSockets::finish_all() {

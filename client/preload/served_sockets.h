@@ -18,6 +18,8 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "base/status.h"
+#include "client/config/settings.h"
 #include "client/preload/served_socket.h"
 
 namespace egret::preload {
@@ -50,14 +52,15 @@ class ServedSockets {
   static constexpr size_t kMostKept = 16;  // engines, also without a socket: for the next one
 
   struct LeftAlone {
-    std::string place;
+    std::string place, why;
     uint64_t until_ns = 0;
   };
 
   ServedSockets();
   void enter_child();
-  bool is_left_alone(const std::string& place);
-  std::shared_ptr<ThreadEngine> engine_for(const std::string& place);
+  bool is_left_alone(const std::string& place, std::string& why);
+  std::shared_ptr<ThreadEngine> engine_for(const std::string& place, std::string& why);
+  static base::Expected<client::Settings> settings_for(const std::string& place);
   std::shared_ptr<ThreadEngine> known_engine(const std::string& place);
   void keep(const std::shared_ptr<ThreadEngine>& engine, const std::string& place);
   void log(const std::string& line) const;

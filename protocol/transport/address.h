@@ -43,6 +43,7 @@ struct ListenOptions {
   // groups.
   std::vector<uint32_t> allowed_uids;
   std::vector<uint32_t> allowed_gids{};
+  std::string allowed_by = "allowed_uids and allowed_gids";  // the options that say so, for whoever is turned away
   FabricOptions fabric{};  // of the addresses named: their GIDs and partitions are those of the address
   // Those of the threads that are homes of sessions; they outlive the listener and its endpoints. None: an endpoint is
   // polled by itself.

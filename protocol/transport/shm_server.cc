@@ -259,8 +259,8 @@ class ShmListener final : public Listener {
     const std::string name = name_of(user);
     if (!is_allowed(user)) {
       base::close_peer_socket(std::move(peer));
-      return Status::error("shm:" + path_ + ": " + name + " " + process +
-                           " may not connect (see allowed_uids and allowed_gids)");
+      return Status::error("shm:" + path_ + ": " + name + " " + process + " may not connect (see " +
+                           options_.allowed_by + ")");
     }
     if (doorkeeper_ != nullptr && !doorkeeper_->lets_in(name)) {
       base::close_peer_socket(std::move(peer));

@@ -43,8 +43,10 @@ SlotDoor::~SlotDoor() = default;
 
 base::Expected<std::unique_ptr<SlotDoor::Place>> SlotDoor::open_place(const std::string& address,
                                                                       const Config& config) {
-  auto listener = transport::listen(
-      "shm:" + address, {.allowed_uids = config.slots.uids, .allowed_gids = config.slots.gids, .fabric = {}});
+  auto listener = transport::listen("shm:" + address, {.allowed_uids = config.slots.uids,
+                                                       .allowed_gids = config.slots.gids,
+                                                       .allowed_by = "slots_uids and slots_gids",
+                                                       .fabric = {}});
   if (!listener) return listener.status();
   listener.value()->set_doorkeeper(this);
   base::log(kListening, "listening on {}{}", base::field("address", "shm:" + address), " (slots)");

@@ -1,6 +1,8 @@
 """libegret-preload.so: which sockets it serves, which it leaves alone, and that a program sees what it would see over TCP. That answers
 are the same, byte for byte: conformance_preloaded runs other files of this suite with the library in the test's own process."""
 
+import os
+import re
 import subprocess
 
 import pytest
@@ -99,13 +101,34 @@ def test_what_cannot_or_shall_not_be_served_is_left_alone(preloaded, proxy, envi
     try:
         assert preloaded.run(ONE_OF_EACH, *egret.address, **environment) == ANSWERS
         assert "is served by slots" not in preloaded.log()
+        assert ("is left alone: no egret-proxy listens for slots there" in preloaded.log()) == ("slots" in proxy), preloaded.log()
     finally:
         egret.stop()
 
 
 def test_a_server_that_is_no_proxy_is_left_alone(oracle, preloaded):
     assert preloaded.run(ONE_OF_EACH, *oracle.address) == ANSWERS
-    assert preloaded.log() == ""
+    assert preloaded.log().count("is left alone: no egret-proxy listens for slots there") == 1, preloaded.log()
+
+
+def test_the_log_says_why_a_proxy_is_left_alone_and_the_program_is_served_by_its_socket(egret, preloaded, tmp_path):
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("backend_uid: 5\n")
+    assert preloaded.run(ONE_OF_EACH, *egret.address, EGRET_CONFIG=str(wrong)) == ANSWERS
+    assert re.search(r"is left alone: .*backend_uid\b", preloaded.log()), preloaded.log()
+    if os.geteuid() == 0:
+        preloaded.directory.chmod(0o755)
+        preloaded.log_path.chmod(0o666)
+        as_nobody = "import os\nos.setuid(65534)\n" + ONE_OF_EACH
+        assert preloaded.run(as_nobody, *egret.address) == ANSWERS
+        assert re.search(r"is left alone: .*slots_uids or slots_gids; this is uid 65534", preloaded.log()), preloaded.log()
+        assert "may not connect (see slots_uids and slots_gids)" in egret.proxies[0].log()
+    assert preloaded.served() == (0, 0)
+
+
+def test_a_log_that_cannot_be_written_is_said(egret, preloaded):
+    said = preloaded.run(ONE_OF_EACH, *egret.address, EGRET_PRELOAD_LOG=str(preloaded.directory))
+    assert said[0].startswith("egret-run: EGRET_PRELOAD_LOG cannot be written: ") and said[-2:] == ANSWERS
 
 
 def test_ways_of_waiting(egret, preloaded):

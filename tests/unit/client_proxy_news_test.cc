@@ -136,13 +136,19 @@ TEST_CASE("what cannot be ends the connection, and says what it was") {
       {[](const Asked& a) { a.say(encode(wire::Refusal{.reason = "not you"})); }, "refused by the proxy: not you"},
       {[](const Asked& a) { a.say(encode(wire::Ask{})); }, "no news"},
       {[](const Asked& a) { a.say(std::vector<std::byte>(40, std::byte{0x5a})); }, "the proxy: "},
-      {[](const Asked& a) { a.proxy->close(); }, "the proxy is gone"},
+      {[](const Asked& a) { a.proxy->close(); }, "without a word"},
+      {[](const Asked& a) {
+         a.say_pool(1, 0);
+         REQUIRE(a.news->hear() == Heard::kPool);
+         a.proxy->close();
+       },
+       "the proxy is gone"},
   };
   for (const Wrong& wrong : all) {
     CAPTURE(wrong.why);
     Asked asked;
     wrong.say(asked);
-    if (wrong.why == "the proxy is gone") asked.proxy.reset();
+    if (wrong.why == "the proxy is gone" || wrong.why == "without a word") asked.proxy.reset();
     CHECK(asked.refused().find(wrong.why) != std::string::npos);
     CHECK(asked.news->fd() == -1);
   }
