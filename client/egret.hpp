@@ -3,6 +3,10 @@
 #ifndef EGRET_HPP
 #define EGRET_HPP
 
+#if __cplusplus < 202002L
+#error "egret.hpp needs C++20: compile with -std=c++20"
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>

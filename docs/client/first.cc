@@ -12,7 +12,7 @@ int main() try {
 
   const int code = client.set("a", "first");
   if (code < 0) {
-    std::fprintf(stderr, "%s: %s\n", egret_text(code), client.why());
+    std::fprintf(stderr, "%s\n", client.why());
     return 1;
   }
   client.set("b", "second");
