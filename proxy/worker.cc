@@ -38,7 +38,7 @@ constexpr uint64_t kStalledNs = 5'000'000'000;
 constexpr uint64_t kMinTimeoutStepNs = 10'000'000;
 constexpr size_t kWorthReturning = 32 << 20;
 constexpr std::chrono::microseconds kTick{ClientSession::kTickNs / 1000};
-constexpr int kMostRelays = 64;  // rounds of move_requests() in which slot clients had asked for something
+constexpr uint64_t kMostPassNs = 1'000'000;  // then sockets have their turn, however much there is to move
 
 }  // namespace
 
@@ -244,20 +244,24 @@ void Worker::wait_for_events() {
 
 // Moves requests and results until nothing more can be done without waiting; then sends each client its answers, once.
 // Sending may let a client continue (its large value is sent, or slots are free again): then it repeats.
+//
+// It ends after kMostPassNs, too: slot clients that ask as fast as they are answered, a dump, or a large value, whose next
+// part is there at once where the worker has the store itself, would keep it from its sockets. Then it does not sleep
+// (is_cut_short_).
 void Worker::run_passes() {
+  const uint64_t until_ns = context_.pass_ns + kMostPassNs;
   bool is_all_moved = false;
   do {
-    is_all_moved = move_requests();
+    is_all_moved = move_requests(until_ns);
     send_answers();
-  } while (!is_all_moved || has_appended());
+  } while (!is_cut_short_ && (!is_all_moved || has_appended()));
 }
 
-// False: answers that hold many slots should be sent first. It ends after kMostRelays rounds, too: slot clients that ask as
-// fast as they are answered would keep the worker from its sockets. Then the worker does not sleep (is_cut_short_).
-bool Worker::move_requests() {
+// False: answers that hold many slots should be sent first.
+bool Worker::move_requests(uint64_t until_ns) {
   poll_slots();
   context_.active.flush();
-  for (int relays = 0; relays < kMostRelays;) {
+  while (true) {
     // So that durations include the time of this pass, and only that.
     if (context_.active.awaits() || has_appended()) context_.pass_ns = context_.clock.now_ns();
     const bool fetched = context_.active.fetch();
@@ -265,12 +269,11 @@ bool Worker::move_requests() {
     const bool relayed = poll_slots();
     if (!fetched && !resumed && !relayed) return true;
     context_.active.flush();
-    if (!context_.lists.with_output.empty() && context_.active.holds_much()) return false;
     if (!relayed && !context_.active.awaits() && !has_appended()) return true;  // nothing more can come
-    relays += relayed ? 1 : 0;
+    is_cut_short_ = context_.pass_ns >= until_ns;
+    if (is_cut_short_) return true;
+    if (!context_.lists.with_output.empty() && context_.active.holds_much()) return false;
   }
-  is_cut_short_ = true;
-  return true;
 }
 
 // Passes results on to slot clients, and takes what they ask for.
@@ -284,6 +287,7 @@ bool Worker::poll_slots() {
 // that.
 bool Worker::may_block() {
   if (std::exchange(destroyed_, false)) return false;  // what they held may let others continue
+  if (std::exchange(is_cut_short_, false)) return false;
   if (context_.active.should_spin() || (slots_ != nullptr && slots_->should_spin())) return false;
   bool quiet = prepare_sleep();
   if (!quiet) {

@@ -93,7 +93,7 @@ class Worker final : public rpc::SessionObserver {
   bool may_block();
   bool prepare_sleep();
   void run_passes();
-  bool move_requests();
+  bool move_requests(uint64_t until_ns);
   bool poll_slots();
   bool has_appended() const;
   bool resume_connections();

@@ -275,7 +275,7 @@ class Memcached:
         if self.path:
             return self.address
         if self._twin is None:
-            self._twin = Memcached(*self.extra, memory_mib=self.memory_mib, unix=True)
+            self._twin = type(self)(*self.extra, memory_mib=self.memory_mib, unix=True)
         return self._twin.address
 
     def daemons(self):

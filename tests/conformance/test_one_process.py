@@ -156,14 +156,43 @@ def test_slow_work_lets_others_go_on(one):
         assert ask_on(small, b"get small k1 large\r\n", b"END\r\n") == b"END\r\n"
 
 
+def test_a_walk_over_all_items_goes_on_between_other_clients_requests(one):
+    """While the one worker walks and sends a dump, another client is answered again and again."""
+    server = one("-t", "1", "-m", "256")
+    many = 200_000
+    with connect(server.address) as filler, filler.makefile("rb") as answers:
+        for first in range(0, many, 20_000):
+            filler.sendall(b"".join(b"set k%d 0 0 1 noreply\r\nx\r\n" % key for key in range(first, first + 20_000)))
+        filler.sendall(b"mn\r\n")
+        assert answers.readline() == b"MN\r\n"
+    most = 0
+    for _ in range(5):
+        with connect(server.address) as dumping, connect(server.address) as small:
+            ended = threading.Event()
+
+            def read_dump():
+                ask_on(dumping, b"lru_crawler metadump all\r\n", b"END\r\n")
+                ended.set()
+
+            reader = threading.Thread(target=read_dump)
+            reader.start()
+            answered = 0
+            while not ended.is_set():
+                assert ask_on(small, b"get k5\r\n", b"END\r\n") == b"VALUE k5 0 1\r\nx\r\nEND\r\n"
+                answered += 1
+            reader.join()
+            most = max(most, answered)
+    assert most >= 10, f"{most} requests were answered while a dump went on"
+
+
 def ask_on(sock, request, end):
     sock.sendall(request)
-    answer = b""
+    answer = bytearray()
     while not answer.endswith(end):
         piece = sock.recv(65536)
         assert piece, answer[-200:]
         answer += piece
-    return answer
+    return bytes(answer)
 
 
 def test_kept_items_are_found_by_another_number_of_workers(one, directory):
