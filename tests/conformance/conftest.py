@@ -23,6 +23,8 @@ def subject():
         daemon.check_alive()
     if hasattr(server, "check_changes"):
         server.check_changes()
+    if os.environ.get("EGRET_BOTH_WAYS"):
+        server.check_both_ways()
     server.stop()
 
 

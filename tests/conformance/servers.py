@@ -30,6 +30,8 @@ BUILD = pathlib.Path(os.environ.get("EGRET_BUILD", ROOT / "build" / "release")).
 POOL = int(os.environ.get("EGRET_POOL", "0"))
 # Options of every egret-proxy that a test does not set: "fetch_mode=fetch window=4".
 PROXY_OPTIONS = dict(pair.split("=", 1) for pair in os.environ.get("EGRET_PROXY_OPTIONS", "").split())
+# The same of every egret-backend.
+BACKEND_OPTIONS = dict(pair.split("=", 1) for pair in os.environ.get("EGRET_BACKEND_OPTIONS", "").split())
 # Where this host's RDMA device answers: then proxies and backends talk over it, else through shared memory.
 RDMA_ADDRESS = os.environ.get("EGRET_RDMA_ADDRESS", "")
 # Whether the subject is egret-memcached, as one process.
@@ -311,7 +313,7 @@ class Egret:
         self.directory = scratch_directory()
         self.backend_address = new_backend_address(self.directory, "backend")
         # Tests run side by side: the default address of `admin` would be the first one's.
-        self.backend_options = {"admin": ""} if defaults else {"admin": "", "memory": "1GiB", "populate": "false", **self.SMALL}
+        self.backend_options = {"admin": ""} if defaults else {"admin": "", "memory": "1GiB", "populate": "false", **self.SMALL, **BACKEND_OPTIONS}
         self.backend_options.update(backend or {})
         self.proxy_options = {"admin": ""} if defaults else {"admin": "", "max_connections": 16384, **self.PROXY, **PROXY_OPTIONS}
         self.proxy_options.update(proxy or {})
@@ -400,6 +402,12 @@ class Egret:
     @property
     def address(self):
         return self.addresses[0]
+
+    def check_both_ways(self):
+        """Over a network: some results were fetched, and some were pushed."""
+        rows = stats_of(self.address, b"egret")
+        messages, pushed = (sum(int(value) for name, value in rows.items() if re.fullmatch(rf"backend:\d+:lane:\d+:{of}", name)) for of in ("messages", "replies"))
+        assert 0 < pushed < messages, f"{pushed} of {messages} results were pushed"
 
     def unix_address(self, index=0):
         return str(self._unix_path(index))
