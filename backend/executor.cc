@@ -245,7 +245,7 @@ void Executor::lane_dropped(rpc::LaneId lane) {
 // The item is pinned before it is read, because the get itself may make it expire.
 Result Executor::get(const Op& op, size_t index) {
   if (!(op.options & op::kPin)) return store_->execute(index);
-  auto pin = store_->pin(op.key, op.hash);
+  auto pin = pin_for_reading(op);
   const Result result = store_->execute(index);
   if (pin && pin.length() > 0 && result.code == ResultCode::kHit && pin.version() == result.version) {
     UserShares::User& user = *access_[op_lanes_[index]].user;
@@ -265,13 +265,24 @@ Result Executor::get(const Op& op, size_t index) {
 
 Result Executor::chunk(const Op& op, size_t index) {
   if (!(op.options & op::kPin)) return store_->execute(index);
-  const Pinned* const pinned = find_pin(op_lanes_[index], op.version);
+  Pinned* const pinned = find_pin(op_lanes_[index], op.version);
   // Not pinned (no memory for it, too late): perhaps it is still the present version.
-  return pinned == nullptr ? store_->execute(index) : pinned->pin.chunk(op.offset, op.length);
+  if (pinned == nullptr) return store_->execute(index);
+  if (uint64_t{op.offset} + op.length >= pinned->pin.length()) has_read_pins_ = pinned->is_read = true;
+  return pinned->pin.chunk(op.offset, op.length);
 }
 
-const Executor::Pinned* Executor::find_pin(rpc::LaneId lane, uint64_t version) const {
-  const std::vector<Pinned>& pins = pins_[lane];
+// Pins are kept for a while after their last byte was sent, since it may be asked for again. Where they leave no room, they
+// go: else a get that makes its item expire, and finds no room, could not read the rest.
+store::Store::Pin Executor::pin_for_reading(const Op& op) {
+  auto pin = store_->pin(op.key, op.hash);
+  if (pin || !std::exchange(has_read_pins_, false)) return pin;
+  for (std::vector<Pinned>& pins : pins_) std::erase_if(pins, &Pinned::is_read);
+  return store_->pin(op.key, op.hash);
+}
+
+Executor::Pinned* Executor::find_pin(rpc::LaneId lane, uint64_t version) {
+  std::vector<Pinned>& pins = pins_[lane];
   const auto at = std::ranges::find(pins, version, [](const auto& pinned) { return pinned.pin.version(); });
   return at == pins.end() ? nullptr : &*at;
 }

@@ -132,6 +132,7 @@ class Executor final : public rpc::OpHandler {
     store::Store::Pin pin;
     uint64_t since_ns = 0;
     Charge charge;
+    bool is_read = false;  // its last byte was sent: it may go where there is no room for others
   };
 
   op::Result perform(size_t index);
@@ -149,7 +150,8 @@ class Executor final : public rpc::OpHandler {
   op::Result counted_fill(const op::Result& result);
   op::Result chunk(const op::Op& op, size_t index);
   store::Store::Pin pin_of(const op::Op& op, rpc::LaneId lane, uint64_t version);
-  const Pinned* find_pin(rpc::LaneId lane, uint64_t version) const;
+  Pinned* find_pin(rpc::LaneId lane, uint64_t version);
+  store::Store::Pin pin_for_reading(const op::Op& op);
   op::Result upload_part(const op::Op& op, rpc::LaneId lane);
   op::Result commit(const op::Op& op, rpc::LaneId lane);
   op::Result stats(const op::Op& op);
@@ -171,6 +173,7 @@ class Executor final : public rpc::OpHandler {
   UserShares shares_;
   Uploads uploads_;
   std::vector<std::vector<Pinned>> pins_;  // by lane, oldest first
+  bool has_read_pins_ = false;             // perhaps
   std::vector<store::Store::Pin> kept_;    // versions whose bytes are about to be sent
   store::Loans loans_;
   struct Access {

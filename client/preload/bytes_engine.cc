@@ -77,7 +77,8 @@ void BytesEngine::act(Event event) {
       return on_command();
     case Event::kValueBegin:
       collected_.clear();
-      key_ = command_.key;
+      key_ = command_.key;  // what the command shows lies in input_, which moves while the value comes
+      echo_ = command_.echo;
       return;
     case Event::kValuePart:
       if (collected_.size() < kMostCollected) collected_.append(command_.value);
@@ -100,6 +101,7 @@ void BytesEngine::on_value_end() {
     return;
   }
   command_.key = key_;
+  command_.echo = echo_;
   add_request(collected_);
   collected_ = {};
 }

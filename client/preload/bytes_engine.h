@@ -109,7 +109,7 @@ class BytesEngine final : private client::AnswerSink {
   client::Engine& engine_;
   memcache::ClientParser parser_{memcache::Limits{}};
   memcache::Command command_;
-  std::string input_, collected_, key_;
+  std::string input_, collected_, key_, echo_;
   size_t used_ = 0;           // of input_
   size_t begin_ = 0;          // in input_: of the command that was parsed last
   std::deque<Place> places_;  // answers, in their order

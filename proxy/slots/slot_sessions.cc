@@ -122,6 +122,7 @@ std::string SlotSessions::serve(Session& session, ClientSession& backend, const 
                  .knows_rights = (granted.features & wire::kRights) != 0,
                  .is_embedded = (granted.features & wire::kEmbedded) != 0,
                  .user = session.asked.user,
+                 .is_of_worker = session.asked.is_of_worker(),
                  .outbound = &backend});
   session.is_attached = true;
   if (session.asked.is_of_worker()) return {};  // who logs it itself

@@ -126,6 +126,22 @@ def test_the_log_says_why_a_proxy_is_left_alone_and_the_program_is_served_by_its
     assert preloaded.served() == (0, 0)
 
 
+@pytest.mark.parametrize("size", [10, 16000, 300_000])
+def test_a_meta_set_that_comes_in_pieces_is_answered_with_its_own_flags(egret, preloaded, size):
+    said = preloaded.run(f"""
+        sock = connect()
+        for flags, head in ((b"k O25", b"HD kkey O25"), (b"b k O7", b"HD ka2V5 b O7"), (b"O1 k MS", b"HD O1 kkey")):
+            key = b"a2V5" if flags.startswith(b"b") else b"key"
+            text = b"ms " + key + b" %d " % {size} + flags + b"\\r\\n" + b"x" * {size} + b"\\r\\n"
+            sock.sendall(text[:20])
+            time.sleep(0.01)
+            answer = ask(sock, text[20:])
+            say(sorted(answer.split()) == sorted(head.split()) or answer)
+        sock.close()
+        """, *egret.address)
+    assert said == ["True"] * 3 and preloaded.served() == (3, 0)
+
+
 def test_a_log_that_cannot_be_written_is_said(egret, preloaded):
     said = preloaded.run(ONE_OF_EACH, *egret.address, EGRET_PRELOAD_LOG=str(preloaded.directory))
     assert said[0].startswith("egret-run: EGRET_PRELOAD_LOG cannot be written: ") and said[-2:] == ANSWERS

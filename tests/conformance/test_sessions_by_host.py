@@ -3,6 +3,7 @@
 import random
 import re
 import signal
+import time
 import urllib.request
 
 import pytest
@@ -120,3 +121,20 @@ def test_who_is_stopped_answers_what_it_has_read_first(pool):
             answer += piece
         assert answer.replace(b"STORED\r\n", b"") == b"", "nothing but successes"
     assert pool.proxies[0].wait() == 0
+
+
+def test_values_that_come_slowly_at_every_worker_are_all_stored_and_keep_nobody_waiting():
+    """More than the worker with the session has memory for: it takes them from the other workers nevertheless."""
+    pool = HostPool(large_value_memory="1MiB")
+    try:
+        call(connect(pool.address), b"set warm 0 0 300000\r\n" + b"w" * 300_000 + b"\r\n", b"\r\n")
+        slow, others = clients(pool, WORKERS), clients(pool, WORKERS)
+        for client in slow:
+            client.sendall(b"set k 0 0 700000\r\n" + b"v" * 300_000)
+        time.sleep(2.5)  # longer than an upload may rest while others wait for its room
+        for client in others:
+            assert call(client, b"get warm\r\n", b"END\r\n").startswith(b"VALUE warm 0 300000")
+        for client in slow:
+            assert call(client, b"v" * 400_000 + b"\r\n", b"\r\n") == b"STORED\r\n"
+    finally:
+        pool.stop()

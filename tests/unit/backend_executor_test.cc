@@ -526,6 +526,22 @@ TEST_SUITE("chunks and pins") {
     CHECK(partition.code(make(OpCode::kSet, "other", std::string(900'000, 'x'))) == ResultCode::kStored);
   }
 
+  TEST_CASE("a get that ends its item can be read to the end, however many were read just before") {
+    Partition partition;  // with room for two such pins
+    const std::string value(900'000, 'v');
+    for (int i = 0; i < 20; ++i) {
+      REQUIRE(partition.code(make(OpCode::kSet, "key", value)) == ResultCode::kStored);
+      Op get = make(OpCode::kGet, "key");
+      get.options = kPin | kTouch;
+      get.exptime = -1;
+      const Result first = partition.run(get);
+      REQUIRE(first.code == ResultCode::kHit);
+      for (uint32_t at = 0; at < value.size(); at += 100'000) {
+        CHECK(partition.code(chunk(first.version, at, 100'000, true)) == ResultCode::kHit);
+      }
+    }
+  }
+
   TEST_CASE("what is kept of a value stays as it was, whatever is done to its key, until it is let go") {
     Partition partition;
     std::string value(100'000, 'o');

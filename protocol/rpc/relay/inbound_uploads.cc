@@ -32,7 +32,7 @@ bool InboundUploads::find_room(Upload& upload) {
     return true;
   }
   const uint32_t total = upload.set->total();
-  if (!memory_.take(user_, total)) {
+  if (!memory_.take(user_, total, may_wait_)) {
     upload.set->wait_for_room();
     return false;
   }

@@ -37,8 +37,9 @@ class InboundUploads {
   static constexpr size_t kMostOpen = 64;              // as at a backend, and so is this:
   static constexpr uint64_t kIdleNs = 30'000'000'000;  // an upload without a new part for so long is dropped
 
-  InboundUploads(ClientSession& session, uint32_t& next_id, RelayMemory& memory, uint32_t user)
-      : session_(session), next_id_(next_id), memory_(memory), user_(user) {}
+  // `may_wait`: RelayMemory::take().
+  InboundUploads(ClientSession& session, uint32_t& next_id, RelayMemory& memory, uint32_t user, bool may_wait)
+      : session_(session), next_id_(next_id), memory_(memory), user_(user), may_wait_(may_wait) {}
   ~InboundUploads();
   InboundUploads(const InboundUploads&) = delete;
   InboundUploads& operator=(const InboundUploads&) = delete;
@@ -77,6 +78,7 @@ class InboundUploads {
   uint32_t& next_id_;
   RelayMemory& memory_;
   const uint32_t user_;
+  const bool may_wait_;
   std::vector<Upload> uploads_;
   LargeSet* storing_ = nullptr;  // the set that store() sends
   uint32_t stored_ = 0;          // bytes of it that were sent

@@ -63,8 +63,8 @@ class Relay::Outbound final : private CreditWaiter {
 };
 
 struct Relay::Lane {
-  Lane(InboundLane* lane, Outbound& to, uint32_t& next_upload_id, RelayMemory& memory)
-      : in(lane), out(to), uploads(to.session(), next_upload_id, memory, lane->binding().user) {}
+  Lane(InboundLane* lane, Outbound& to, uint32_t& next_upload_id, RelayMemory& memory, bool is_of_worker)
+      : in(lane), out(to), uploads(to.session(), next_upload_id, memory, lane->binding().user, !is_of_worker) {}
 
   InboundLane* const in;  // deletes itself
   Outbound& out;
@@ -116,7 +116,7 @@ void Relay::lane_attached(LaneId id, const LaneBinding& binding) {
   if (lanes_.size() <= id) lanes_.resize(id + 1);
   auto* const in = new InboundLane({poller_, clock_, kept_, counters_}, id, binding, attaching_->rules,
                                    attaching_->outbound->counters());
-  lanes_[id] = std::make_unique<Lane>(in, out, next_upload_id_, collected_);
+  lanes_[id] = std::make_unique<Lane>(in, out, next_upload_id_, collected_, attaching_->is_of_worker);
 }
 
 void Relay::detach(uint64_t session_id) {

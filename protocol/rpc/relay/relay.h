@@ -52,6 +52,7 @@ struct Inbound {
   bool knows_rights = true;
   bool is_embedded = false;           // LaneBinding::is_embedded
   uint32_t user = 0;                  // LaneBinding::user
+  bool is_of_worker = false;          // its client is another worker of this process
   ClientSession* outbound = nullptr;  // open
 };
 
