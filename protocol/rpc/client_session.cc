@@ -322,7 +322,7 @@ void ClientSession::begin_resize(Successor::Aim aim) {
 }
 
 void ClientSession::go_on_resizing() {
-  const auto state = successor_->look(now_ns_);
+  const auto state = successor_->look(now_ns_, lanes_.should_wait_for_uploads());
   if (!state) return stay(state.message());
   const bool was_emptying = std::exchange(is_emptying_, state.value() == Successor::State::kEmptying);
   if (is_emptying_) {

@@ -33,15 +33,19 @@ void Lanes::open(const wire::Grant& grant, const FetchOptions& fetch, transport:
 
 bool Lanes::withhold(bool withheld) {
   EGRET_ASSERT_OWNER(owner_);
-  bool is_empty = true;
   for (Shared& each : shared_) {
     each.uploads.close(withheld);
     each.pin_turn.close(withheld);
-    is_empty &= each.uploads.is_empty() && each.pin_turn.is_free();
   }
+  const bool is_empty = are_uploads_over();
   if (withheld && !is_empty) return false;  // those under way need messages
   for (const auto& lane : lanes_) lane->withhold(withheld);
   return is_empty && std::ranges::all_of(lanes_, [](const auto& lane) { return lane->progress().is_empty; });
+}
+
+bool Lanes::are_uploads_over() const {
+  return std::ranges::all_of(shared_,
+                             [](const Shared& each) { return each.uploads.is_empty() && each.pin_turn.is_free(); });
 }
 
 void Lanes::replace(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,

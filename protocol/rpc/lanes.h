@@ -64,6 +64,9 @@ class Lanes {
   // Whether a result, or a read that was staged, has not come yet.
   bool awaits() const;
   bool is_upload_waiting() const;
+  // A relay sends by them (rpc/relay): there a value that may not begin keeps what is behind it in its inbound lane waiting,
+  // which may be parts of one that is under way.
+  void set_relayed() { is_relayed_ = true; }
   void release_owner();  // as the session's
 
  private:
@@ -76,6 +79,10 @@ class Lanes {
   // True: no upload and no pin begins any more, and when there is none, no message. Returns whether all is empty, so
   // that replace() may follow; else to be called again. False: everything may begin again.
   bool withhold(bool withheld);
+  // Whether no value in parts is under way, and no version pinned.
+  bool are_uploads_over() const;
+  // Whether these should be waited for while no further one begins.
+  bool should_wait_for_uploads() const { return !is_relayed_ && !are_uploads_over(); }
   // Others take the place of these, which are empty: nobody notices.
   void replace(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,
                SessionCounters& counters);
@@ -101,6 +108,7 @@ class Lanes {
   transport::ClientEndpoint* endpoint_ = nullptr;
   std::vector<std::unique_ptr<ClientLane>> lanes_;
   std::vector<Shared> shared_;  // by lane
+  bool is_relayed_ = false;
   uint64_t hash_seed_ = 0;
   uint64_t generation_ = 0;
 };

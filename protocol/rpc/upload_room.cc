@@ -50,7 +50,7 @@ void UploadRoom::leave(const LargeSet* set) {
 }
 
 bool UploadRoom::make_room(uint64_t now_ns) {
-  if (waiting_.empty() || open_.empty()) return false;
+  if (waiting_.empty() || open_.empty() || is_closed_) return false;  // who waits now does so for the session's sake
   const auto slowest = std::ranges::min_element(open_, {}, [](const Open& open) { return open.set->moved_ns(); });
   const uint64_t moved_ns = slowest->set->moved_ns();
   if (moved_ns == LargeSet::kNever || now_ns < moved_ns + kSlowNs) return false;

@@ -306,6 +306,41 @@ TEST_CASE("values that are on their way in parts keep a session from being repla
   }
 }
 
+TEST_CASE("values in parts that overlap all the time are waited for, longer each time, and none begins meanwhile") {
+  Fixture f;
+  f.open();
+  std::vector<LargeSet*> open{upload(f)};
+  REQUIRE(open[0]->enter());
+  f.wish_for_more();
+  f.grant(1, kLarge);
+  f.answer(0, kSmall);
+  // Each takes some 20 ticks, and before it is over the next one begins, if it may; else it tries again.
+  uint32_t begun = 1, refused = 0;
+  for (int tick = 1; f.events == "o" && tick < 400; ++tick) {
+    f.pass_time(kTick);
+    if (tick % 20 >= 10 && open.size() < 2) {
+      LargeSet* const next = upload(f);
+      if (next->enter()) {
+        open.push_back(next);
+        ++begun;
+      } else {
+        next->abandon();
+        ++refused;
+      }
+    }
+    if (tick % 20 == 0 && !open.empty()) {
+      open.front()->abandon();
+      open.erase(open.begin());
+    }
+    f.session.flush();
+    f.answer(0, kSmall);
+  }
+  CHECK(f.events == "or");
+  CHECK(begun > 2);
+  CHECK(refused > 2);
+  for (LargeSet* const set : open) set->abandon();
+}
+
 TEST_CASE("values that do not fit a slot count as waits for one") {
   Fixture f;
   f.open();

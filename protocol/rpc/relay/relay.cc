@@ -96,6 +96,7 @@ void Relay::attach(const Inbound& inbound) {
   EGRET_ASSERT_OWNER(owner_);
   EGRET_DCHECK(inbound.outbound->is_open() && inbound.layout.lanes == inbound.outbound->lanes().count());
   attaching_ = &inbound;
+  inbound.outbound->lanes().set_relayed();
   for (uint32_t lane = 0; lane < inbound.layout.lanes; ++lane) {
     poller_.attach({.session_id = inbound.session_id,
                     .lane = lane,

@@ -1,5 +1,6 @@
 #include "rpc/resize/successor.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -23,7 +24,7 @@ Status Successor::begin(const SessionOptions& asked, const wire::Grant& now, Aim
   return opening_.send_hello(asked, 0, *endpoint_);
 }
 
-base::Expected<Successor::State> Successor::look(uint64_t now_ns) {
+base::Expected<Successor::State> Successor::look(uint64_t now_ns, bool has_uploads) {
   if (!is_granted_) {
     const auto granted = hear(now_ns);
     if (!granted) return granted.status();
@@ -31,9 +32,22 @@ base::Expected<Successor::State> Successor::look(uint64_t now_ns) {
     is_granted_ = true;
     if (Status same = compare(); !same) return same;
   }
-  const uint32_t at = ticks_++;
-  if (at >= kMostTicks) return Status::error("its lanes were never empty");
-  return at % (kEmptyTicks + kRestTicks) < kEmptyTicks ? State::kEmptying : State::kResting;
+  if (ticks_++ >= kMostTicks) return Status::error("its lanes were never empty");
+  return phase(has_uploads);
+}
+
+Successor::State Successor::phase(bool has_uploads) {
+  if (at_ == 0 && has_uploads && waited_ < may_wait_) {
+    ++waited_;
+    return State::kEmptying;
+  }
+  const uint32_t at = at_++;
+  if (at < kEmptyTicks) return State::kEmptying;
+  if (at_ == kEmptyTicks + kRestTicks) {
+    at_ = waited_ = 0;
+    may_wait_ = std::min(2 * may_wait_, kMostWaitTicks);
+  }
+  return State::kResting;
 }
 
 base::Expected<bool> Successor::hear(uint64_t now_ns) {
