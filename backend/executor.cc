@@ -272,7 +272,7 @@ Result Executor::chunk(const Op& op, size_t index) {
   return pinned->pin.chunk(op.offset, op.length);
 }
 
-// Pins are kept for a while after their last byte was sent, since it may be asked for again. Where they leave no room, they
+// Pins are kept for a while after their last byte was asked for, since it may be asked for again. Where they leave no room, they
 // go: else a get that makes its item expire, and finds no room, could not read the rest.
 store::Store::Pin Executor::pin_for_reading(const Op& op) {
   auto pin = store_->pin(op.key, op.hash);
@@ -283,8 +283,11 @@ store::Store::Pin Executor::pin_for_reading(const Op& op) {
 
 Executor::Pinned* Executor::find_pin(rpc::LaneId lane, uint64_t version) {
   std::vector<Pinned>& pins = pins_[lane];
-  const auto at = std::ranges::find(pins, version, [](const auto& pinned) { return pinned.pin.version(); });
-  return at == pins.end() ? nullptr : &*at;
+  Pinned* found = nullptr;  // one of several gets of the same version that has not been read, if there is one
+  for (Pinned& pinned : pins) {
+    if (pinned.pin.version() == version && (found == nullptr || found->is_read)) found = &pinned;
+  }
+  return found;
 }
 
 // Pins the version that a get or a chunk has just been answered with. None: the store has no room for a pin, or no longer

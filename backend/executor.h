@@ -132,7 +132,7 @@ class Executor final : public rpc::OpHandler {
     store::Store::Pin pin;
     uint64_t since_ns = 0;
     Charge charge;
-    bool is_read = false;  // its last byte was sent: it may go where there is no room for others
+    bool is_read = false;  // its last byte was asked for: it may go where there is no room for others
   };
 
   op::Result perform(size_t index);

@@ -269,7 +269,7 @@ bool Worker::move_requests(uint64_t until_ns) {
     const bool relayed = poll_slots();
     if (!fetched && !resumed && !relayed) return true;
     context_.active.flush();
-    if (!relayed && !context_.active.awaits() && !has_appended()) return true;  // nothing more can come
+    if (relayed) context_.pass_ns = context_.clock.now_ns();  // what a relay answers itself is not awaited
     is_cut_short_ = context_.pass_ns >= until_ns;
     if (is_cut_short_) return true;
     if (!context_.lists.with_output.empty() && context_.active.holds_much()) return false;

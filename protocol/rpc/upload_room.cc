@@ -17,13 +17,7 @@ bool UploadRoom::enter(LargeSet* set, uint64_t bytes) {
 }
 
 bool UploadRoom::enter_whole(const LargeSet* set) {
-  if (whole_ == set) return true;
-  const bool is_next = whole_waiting_.empty() || whole_waiting_.front() == set;
-  if (whole_ != nullptr || is_closed_ || !is_next) {
-    if (std::ranges::find(whole_waiting_, set) == whole_waiting_.end()) whole_waiting_.push_back(set);
-    return false;
-  }
-  if (!whole_waiting_.empty()) whole_waiting_.pop_front();
+  if (whole_ != set && (whole_ != nullptr || is_closed_)) return false;
   whole_ = set;
   return true;
 }
@@ -40,7 +34,6 @@ void UploadRoom::wait(LargeSet* set) {
 
 void UploadRoom::leave(const LargeSet* set) {
   std::erase(waiting_, set);
-  std::erase(whole_waiting_, set);
   if (whole_ == set) whole_ = nullptr;
   if (announced_ == set) announced_ = nullptr;
   const auto at = std::ranges::find(open_, set, &Open::set);

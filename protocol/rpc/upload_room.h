@@ -1,8 +1,7 @@
 // How many bytes of values in parts (LargeSet) one session may have open at one partition.
 //
 //   LargeSet ─ enter() ─▶ open: its parts go as its client's bytes come ─ leave() ─▶
-//                └ no room: its owner collects the value, and then ─ enter_whole() ─▶ open: one at a time, first come,
-//                         │                                                              first served
+//                └ no room: its owner collects the value, and then ─ enter_whole() ─▶ open: one at a time
 //                         └ no memory for that either: wait(), first come, first served
 //
 // Values that are sent while they come have room for one item of the largest size together; a value that was collected
@@ -33,8 +32,7 @@ class UploadRoom {
 
   // False: there is no room now.
   bool enter(LargeSet* set, uint64_t bytes);
-  // All bytes of the value are here. False: another such value is being sent, or has waited longer; wait as for credit, and
-  // ask again whenever there is some.
+  // All bytes of the value are here. False: another such value is being sent; wait as for credit.
   bool enter_whole(const LargeSet* set);
   // A value that the backend will refuse, and of which it gets no byte. False: wait as for credit.
   bool announce(const LargeSet* set);
@@ -66,7 +64,6 @@ class UploadRoom {
   uint32_t in_slots_ = 0;
   std::vector<Open> open_;
   const LargeSet* whole_ = nullptr;
-  std::deque<const LargeSet*> whole_waiting_;
   const LargeSet* announced_ = nullptr;
   std::deque<LargeSet*> waiting_;
 };

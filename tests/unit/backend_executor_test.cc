@@ -542,6 +542,25 @@ TEST_SUITE("chunks and pins") {
     }
   }
 
+  TEST_CASE("gets that touch one item again and again, and read it to its end, leave room for others") {
+    Partition partition;  // with room for two such pins
+    const std::string value(900'000, 'v');
+    for (const std::string key : {"hot", "warm", "key"}) {
+      REQUIRE(partition.code(make(OpCode::kSet, key, value)) == ResultCode::kStored);
+      for (int i = 0; i < 3; ++i) {
+        Op get = make(OpCode::kGet, key);
+        get.options = kPin | kTouch;
+        get.exptime = key == "key" ? -1 : 100;
+        const Result first = partition.run(get);
+        if (key == "key" && i > 0) break;
+        REQUIRE(first.code == ResultCode::kHit);
+        Op part = chunk(first.version, 0, 100'000, true);
+        part.key = key;
+        for (; part.offset < value.size(); part.offset += 100'000) CHECK(partition.code(part) == ResultCode::kHit);
+      }
+    }
+  }
+
   TEST_CASE("what is kept of a value stays as it was, whatever is done to its key, until it is let go") {
     Partition partition;
     std::string value(100'000, 'o');

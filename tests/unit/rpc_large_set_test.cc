@@ -209,28 +209,6 @@ TEST_CASE("an upload that waited for room and is collected instead holds up nobo
   f.serve();
 }
 
-TEST_CASE("values that were collected are sent one at a time, in the order in which they were complete") {
-  Fixture f;
-  LargeSet* first = f.upload("first", 3000);
-  LargeSet* second = f.upload("second", 3000);
-  LargeSet* third = f.upload("third", 3000);
-  LargeSet* gone = f.upload("gone", 3000);
-  REQUIRE(first->enter_whole());
-  CHECK(!gone->enter_whole());
-  CHECK(!second->enter_whole());
-  CHECK(!third->enter_whole());
-  gone->abandon();
-  first->abandon();
-  CHECK_MESSAGE(!third->enter_whole(), "the second has waited longer");
-  CHECK(second->enter_whole());
-  CHECK(second->enter_whole());
-  CHECK(!third->enter_whole());
-  second->abandon();
-  CHECK(third->enter_whole());
-  third->abandon();
-  f.serve();
-}
-
 TEST_CASE("a session that is lost fails its uploads, and leaves nothing behind of those that are given up") {
   Fixture f;
   LargeSet* sending = f.upload("sending", 3000);
