@@ -21,7 +21,7 @@ struct Uploads::Upload {
   ResultCode failure = ResultCode::kOk;
   uint64_t last_part_ns = 0;
   Charge charge;
-  uint32_t unnoted = 0;  // bytes that came as direct parts since last_part_ns
+  uint32_t unnoted = 0;  // bytes of direct parts that last_part_ns does not count yet: too few to be progress
 
   uint64_t bytes() const { return parts ? parts.total_length() : 0; }
   bool is_of(const Op& part) const { return parts.key() == part.key && parts.total_length() == part.length; }
@@ -156,7 +156,7 @@ void Uploads::drop_overdue(uint64_t now_ns) {
 
 // --- room
 
-// What one lane may hold of the room: a sixteenth of the memory, or two items of the largest size.
+// One lane may hold a sixteenth of the memory, or two items of the largest size if that is more: one lane must not take all.
 bool Uploads::has_room(const Lane& lane, uint32_t length) const {
   const uint64_t open = lane.bytes();
   return open == 0 || open + length <= std::max<uint64_t>(uint64_t{2} * item_size_max_, store_.memory().limit / 16);

@@ -2,7 +2,7 @@
 //
 //   first part ─ room? ─▶ open ─ parts, as ops or directly (op/direct_parts.h) ─▶ take(): the commit's ─▶ executor: the set
 //                  │ all room is taken: an upload of another lane gives way (its commit will be refused), or this one fails
-//                  └ a failure is kept until the commit, which is answered with it
+//                  └ one that failed is kept without its bytes: the commit is answered with the reason
 //
 // Where there is no room, an upload gives way to one of another lane: one that has had no part for kSlowNs, of a lane that
 // holds more than the other; what a lane holds beyond item_size_max, to one that holds no more than that; what the user who
@@ -56,7 +56,7 @@ class Uploads {
   void drop_overdue(uint64_t now_ns);
   // Units of work (rpc::SlotPoller::kLaneWork) that the search for room has taken since the last call.
   uint64_t take_search_work() { return std::exchange(search_work_, 0); }
-  // How many were refused because their user held its share, and how many gave way, since the start.
+  // Counts since the start: uploads that were refused because their user held its share, and those that gave way.
   uint64_t over_share() const { return over_share_; }
   uint64_t gave_way() const { return gave_way_; }
 

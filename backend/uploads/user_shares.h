@@ -40,7 +40,7 @@ class UserShares {
   bool is_within(uint64_t held, uint64_t more, uint64_t room) const {
     return attached_ <= 1 || held == 0 || held + more <= room / 100 * percent_;
   }
-  // Of the others, the one whose uploads hold most; null: nobody else has any.
+  // The user whose uploads hold most, `asking` left out. Null: no other user has uploads.
   User* largest_but(const User& asking) const {
     User* largest = nullptr;
     for (const auto& user : users_) {

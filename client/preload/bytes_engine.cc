@@ -77,7 +77,7 @@ void BytesEngine::act(Event event) {
       return on_command();
     case Event::kValueBegin:
       collected_.clear();
-      key_ = command_.key;  // what the command shows lies in input_, which moves while the value comes
+      key_ = command_.key;  // copies: both are views of input_, which moves while the value comes
       echo_ = command_.echo;
       return;
     case Event::kValuePart:

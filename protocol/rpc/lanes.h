@@ -81,7 +81,7 @@ class Lanes {
   bool withhold(bool withheld);
   // Whether no value in parts is under way, and no version pinned.
   bool are_uploads_over() const;
-  // Whether these should be waited for while no further one begins.
+  // Whether a session that changes its size should wait for values in parts before it holds other ops back.
   bool should_wait_for_uploads() const { return !is_relayed_ && !are_uploads_over(); }
   // Others take the place of these, which are empty: nobody notices.
   void replace(const wire::Grant& grant, const FetchOptions& fetch, transport::ClientEndpoint& endpoint,

@@ -5,7 +5,8 @@
 //                         └ no memory for that either: wait(), first come, first served
 //
 // Values that are sent while they come have room for one item of the largest size together; a value that was collected
-// has room of its own, and never waits for a client's bytes. So nobody waits for another client. Only where there is
+// has room of its own, and never waits for a client's bytes. So nobody waits for another client, except while the
+// session moves to other slots (close()). Only where there is
 // neither room nor memory a value waits; then an open one whose client has sent nothing for kSlowNs loses its room:
 // whoever is slow loses the own value, never others'.
 // It also counts the ops of uploads that are in slots. While there are any, no part of the lane is written into the store

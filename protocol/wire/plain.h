@@ -1,5 +1,5 @@
-// How an op and a result begin, and the code for the most frequent ones: gets that have only a key, and hits that fit. It is
-// inline, since clients and partitions run it for almost every op. It writes the same bytes as the general code in codec.cc.
+// The heads of ops and results, and a short way to encode and decode the most frequent ones: gets that have only a key, and
+// hits that fit. Inline, since clients and partitions run it for almost every op. It writes the same bytes as the general code in codec.cc.
 #pragma once
 
 #include <cstddef>

@@ -101,7 +101,7 @@ bool LargeSet::append(const Op& op) {
   return true;
 }
 
-// Not while parts are in slots, of this upload or of others: the backend has not executed these yet, and what is written now would
+// Not while parts of the lane are in slots, whosever they are: the backend has not executed them yet, and what is written now would
 // take the store's room before them.
 bool LargeSet::goes_directly() const {
   return goes_on() && direct_parts() != nullptr && !session_->lanes().has_parts_in_slots(store_.hash);

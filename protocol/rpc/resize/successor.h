@@ -5,9 +5,9 @@
 //                  └ refused, lost, another backend, no answer, never empty: an error, and why ◀───┘
 //
 // The first session serves on until its lanes are empty: they are emptied for kEmptyTicks, then clients go on for
-// kRestTicks. So who waits for a slot waits little, however long others hold theirs. Values in parts take longer, above all
-// through small slots, and where clients send such values all the time there is always one under way. So they are waited for
-// before the lanes are emptied, longer each time; meanwhile no further one begins, and all other ops go on.
+// kRestTicks. So who waits for a slot waits little, however long others hold theirs. A value in parts takes longer than
+// kEmptyTicks, and where clients send such values all the time one is always under way. So before the lanes are emptied,
+// those under way are waited for, longer each time; meanwhile no further one begins, and all other ops go on.
 // Owns the second session's endpoint and handshake until they are taken over. Its control channel is not watched: it is
 // looked at in the session's ticks. Thread: the worker's.
 #pragma once
