@@ -97,8 +97,7 @@ void Worker::take_membership() {
     take_warm_phase(false);
   }
   if (joining->version() > context_.pool.membership().version()) start(context_.pool.prepare(*joining));
-  context_.pool.take(context_.proxy.health.get());
-  note_health();
+  if (context_.pool.take(context_.proxy.health.get())) note_health();
   applied_.store(context_.pool.membership().version(), std::memory_order_release);
   tell_if_prepared();
 }
@@ -131,7 +130,7 @@ void Worker::take_health() {
   if (is_fencing_ || is_listing_) [[unlikely]]
     note_answers();
   if (context_.proxy.health.version() == context_.pool.health().version()) return;
-  context_.pool.take(context_.proxy.health.get());
+  if (!context_.pool.take(context_.proxy.health.get())) return;  // read_inbox() is about to apply its members
   note_health();
   tell_if_prepared();
 }

@@ -47,7 +47,9 @@ struct Absent {
 class Health {
  public:
   Health() = default;  // nobody is ejected
-  Health(uint64_t version, std::vector<Absent> absent) : version_(version), absent_(std::move(absent)) {
+  // `membership`: the version of the one whose members were judged.
+  Health(uint64_t version, std::vector<Absent> absent, uint64_t membership = 0)
+      : version_(version), membership_(membership), absent_(std::move(absent)) {
     std::ranges::sort(absent_, {}, &Absent::member);
   }
   // Nobody stands in for these.
@@ -55,6 +57,8 @@ class Health {
 
   // 0, 1, 2, …: another number is another snapshot.
   uint64_t version() const { return version_; }
+  // Who has left by this one is not named any more, absent or not.
+  uint64_t membership() const { return membership_; }
   // Null: it is in service.
   const Absent* find(const MemberStats& member) const {
     const auto at = std::ranges::lower_bound(absent_, &member, {}, &Absent::member);
@@ -74,6 +78,7 @@ class Health {
   }
 
   uint64_t version_ = 0;
+  uint64_t membership_ = 0;
   std::vector<Absent> absent_;  // sorted
 };
 

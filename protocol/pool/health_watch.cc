@@ -193,7 +193,7 @@ void HealthWatch::publish() {
   for (const MemberStats* member : held_back_) {
     if (std::ranges::find(out, member, &Absent::member) == out.end()) out.push_back({.member = member});
   }
-  Health next(before->version() + 1, std::move(out));
+  Health next(before->version() + 1, std::move(out), membership_->version());
   if (next.is_same(*before)) return;
   state_.set(std::move(next));
   observer_.on_health();

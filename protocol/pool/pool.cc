@@ -92,7 +92,8 @@ std::vector<ClientSession*> Pool::apply(std::shared_ptr<const Membership> member
   return fresh;
 }
 
-void Pool::take(std::shared_ptr<const Health> health) {
+bool Pool::take(std::shared_ptr<const Health> health) {
+  if (health->membership() > membership_->version()) return false;
   health_ = std::move(health);
   for (size_t i = 0; i < sessions_.size(); ++i) {
     if (seats_[i].state == State::kLeaving) continue;
@@ -108,6 +109,7 @@ void Pool::take(std::shared_ptr<const Health> health) {
   }
   choose_routes();
   returns_.announce();
+  return true;
 }
 
 // From membership, sessions and health.

@@ -63,8 +63,9 @@ class Pool {
                                          uint64_t leave_ns = kLeaveNs);
   const Membership& membership() const { return *membership_; }
   // Sessions with ejected members are closed from now on, those with members that returned are started. Between two
-  // passes, and after apply().
-  void take(std::shared_ptr<const Health> health);
+  // passes, and after apply(). False: it is of members that come later, and is not taken before they are applied: it does
+  // not name those absent that leave with them, to whom keys still go here.
+  bool take(std::shared_ptr<const Health> health);
   const Health& health() const { return *health_; }
 
   Route route(std::string_view key) const {

@@ -157,8 +157,10 @@ TEST_CASE("one that leaves the pool while it is probed is forgotten") {
   pool.member.behaviour = Behaviour::kSaysNothing;
   pool.lose(1);
   pool.run_until([&] { return pool.stats(1).health.probes.get() == 1; });
+  CHECK(pool.state.get()->membership() == pool.membership->version());
   pool.change({kThree[0], kThree[2]});
   CHECK(pool.state.get()->ejected() == 0);
+  CHECK(pool.state.get()->membership() == pool.membership->version());
   CHECK(pool.healths == 2);
   for (int i = 0; i < 3; ++i) pool.loop.run_once(false);
   CHECK(pool.told == "b-");

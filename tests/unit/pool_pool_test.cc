@@ -534,6 +534,24 @@ TEST_CASE("an ejected member that leaves the pool is not tried again") {
   CHECK(pool.router.let_leave(pool.clock.now_ns()).size() == 1);
 }
 
+TEST_CASE("a verdict of later members waits for them: until then no key goes to an ejected one that leaves with them") {
+  TestPool pool(kThree);
+  pool.open_all();
+  const std::string key = key_of(pool, 1);
+  pool.eject({1});
+  const auto of_two = std::make_shared<const Membership>(
+      PlacementRule::kKetama, std::vector<Member>{kThree[0], kThree[2]}, 1,
+      std::initializer_list<const Membership*>{&pool.router.membership()});
+  const auto verdict = std::make_shared<const Health>(9, std::vector<Absent>{}, of_two->version());
+  CHECK_FALSE(pool.router.take(verdict));
+  CHECK(pool.router.health().ejected() == 1);
+  CHECK(pool.router.route(key).session == nullptr);
+  CHECK(pool.session(1).state() == rpc::ClientSession::State::kClosed);
+  pool.router.apply(of_two, pool.clock.now_ns());
+  CHECK(pool.router.take(verdict));
+  CHECK(pool.router.health().version() == 9);
+}
+
 TEST_CASE("one that comes back while it is leaving gets another session, and the first goes on leaving") {
   TestPool pool(kThree);
   pool.open_all();

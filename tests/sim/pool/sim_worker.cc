@@ -86,8 +86,7 @@ void SimWorker::take_membership() {
     for (ClientSession* session : pool_.prepare(*state_.joining)) fresh.push_back(session);
   }
   for (ClientSession* session : fresh) session->start();
-  pool_.take(state_.health.get());
-  note_health();
+  if (pool_.take(state_.health.get())) note_health();
   tell_if_prepared();
 }
 
@@ -127,7 +126,7 @@ bool SimWorker::is_health_new() const {
 void SimWorker::take_health() {
   note_answers();
   if (!is_health_new()) return;
-  pool_.take(state_.health.get());
+  if (!pool_.take(state_.health.get())) return;
   note_health();
   tell_if_prepared();
 }
