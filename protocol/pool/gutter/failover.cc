@@ -100,7 +100,9 @@ void Failover::on_opened() {
 void Failover::begin_round() {
   unread_.clear();
   round_keys_ = 0;
-  for (const auto& [member, places] : places_) unread_.push_back(member);
+  for (const MemberStats* member : gutter_) {
+    if (places_.contains(member)) unread_.push_back(member);
+  }
 }
 
 void Failover::on_read(const MemberStats* member, const Places& places, std::vector<std::string> keys,

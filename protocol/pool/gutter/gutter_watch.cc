@@ -205,11 +205,10 @@ void GutterWatch::cancel(const MemberStats& member) {
 
 void GutterWatch::look() {
   take_listing();
-  std::vector<Owner> owners;
-  for (const auto& [owner, standing] : standings_) owners.push_back(owner);
-  for (const Owner owner : owners) {
-    const auto at = standings_.find(owner);
-    if (at != standings_.end()) advance(owner, *at->second);
+  const std::shared_ptr<const Membership> membership = membership_;
+  for (const Membership::Entry& entry : membership->members()) {
+    const auto at = standings_.find(entry.stats.get());
+    if (at != standings_.end()) advance(at->first, *at->second);
   }
   wait();
 }
