@@ -310,11 +310,13 @@ void check_devices(const HostFiles& host, const VerbsLibrary& library, const std
 }  // namespace
 
 uint64_t client_queue_bytes(uint32_t lanes, uint32_t queue_pairs, uint32_t window) {
-  return queue_bytes(kClientSends, receives_for(lanes, queue_pairs, window), queue_pairs);
+  return queue_bytes(client_sends_for(lanes, queue_pairs, window), receives_for(lanes, queue_pairs, window),
+                     queue_pairs);
 }
 
 uint64_t server_queue_bytes(uint32_t lanes, uint32_t queue_pairs, uint32_t window) {
-  return queue_bytes(kServerSends, receives_for(lanes, queue_pairs, window), queue_pairs);
+  return queue_bytes(server_sends_for(lanes, queue_pairs, window), receives_for(lanes, queue_pairs, window),
+                     queue_pairs);
 }
 
 bool is_rdma(const std::string& address) {

@@ -179,7 +179,8 @@ class VerbsServerEndpoint final : public ServerEndpoint, private CmHandler {
 
 Status VerbsServerEndpoint::open(const rdma_cm_id& id, const ConnectData& data) {
   promised_ = std::clamp<uint32_t>(data.queue_pairs, 1, kMaxQueuePairs);
-  const LinkSizes sizes{.sends = kServerSends, .receives = receives_for(lanes_, promised_, data.window)};
+  const LinkSizes sizes{.sends = server_sends_for(lanes_, promised_, data.window),
+                        .receives = receives_for(lanes_, promised_, data.window)};
   if (Status opened = parts_.open(id, sizes, Poster::kSeveral); !opened) return opened;
   link_.open({.sizes = parts_.sizes(), .tag = parts_.tag(), .frames = &parts_.frames()});
   return Status::ok();

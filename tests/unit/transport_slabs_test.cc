@@ -106,12 +106,12 @@ TEST_CASE("parts that come and go stay apart, and all slabs are unmapped at the 
   CHECK(slabs.mapped_bytes() == 0);
 }
 
-TEST_CASE("a thousand small sessions of 16 lanes lie in 128 MB") {
+TEST_CASE("a thousand small sessions of 16 lanes lie in 90 MB") {
   Slabs slabs;
   std::vector<Slabs::Part> parts;
   for (int session = 0; session < 1000; ++session) {
-    parts.push_back(taken(slabs, 16 * (64 + 2 * 1536)));
-    parts.push_back(taken(slabs, 16 * 2 * 2048));
+    parts.push_back(taken(slabs, 16 * (64 + 2 * 1280)));
+    parts.push_back(taken(slabs, 16 * 2 * 1280));
   }
-  CHECK(slabs.mapped_bytes() <= 128'000'000);
+  CHECK(slabs.mapped_bytes() <= 90'000'000);
 }

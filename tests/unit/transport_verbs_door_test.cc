@@ -100,6 +100,11 @@ TEST_CASE("a queue pair has a receive for each message that may be under way on 
   CHECK(receives_for(5, 4, 8) == kFrameReceives + 16);  // one of the four has two lanes
   CHECK(receives_for(1, 16, 8) == kFrameReceives + 8);
   CHECK(receives_for(16, 1, 0) == 64);  // a peer of release 0.1.0
+  CHECK(server_sends_for(16, 1, 2) == kFrameReceives + 32);
+  CHECK(server_sends_for(16, 1, 64) == kServerSends);
+  CHECK(server_sends_for(16, 1, 0) == kServerSends);  // a peer of release 0.1.0
+  CHECK(client_sends_for(16, 1, 2) == kFrameReceives + 128);
+  CHECK(client_sends_for(16, 1, 64) == kClientSends);
   // Whatever a peer claims:
   CHECK(receives_for(1u << 31, 0, 255) == kFrameReceives + 256 * 64);
 }

@@ -146,7 +146,8 @@ void Connector::rebind() {
 
 Status Connector::on_route(rdma_cm_id& id) {
   if (!parts_.is_open()) {
-    const LinkSizes sizes{.sends = kClientSends, .receives = receives_for(lanes_, wanted_pairs_, window_)};
+    const LinkSizes sizes{.sends = client_sends_for(lanes_, wanted_pairs_, window_),
+                          .receives = receives_for(lanes_, wanted_pairs_, window_)};
     if (Status opened = parts_.open(id, sizes, Poster::kPollingThread); !opened) return opened;
     const std::scoped_lock held(mutex_);
     news_.basis = {.sizes = parts_.sizes(), .tag = parts_.tag(), .frames = &parts_.frames()};

@@ -2,33 +2,53 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 namespace egret::transport {
 
-inline constexpr uint32_t kClientSends = 512;  // places of each send queue
-inline constexpr uint32_t kServerSends = 128;  // deliveries and a few frames
+inline constexpr uint32_t kClientSends = 512;  // most places of each send queue
+inline constexpr uint32_t kServerSends = 128;  // likewise
 inline constexpr uint32_t kFrameReceives = 8;  // receives with memory; the first that are used
 // What a session has at most, whatever a peer claims (wire/slot.h).
 inline constexpr uint32_t kMostLanes = 256;
 inline constexpr uint32_t kMostWindow = 64;
 
-// Receives for frames, and one for each message that may be under way on a queue pair: none finds no receive, and no device
-// has to send one again. `window` 0, a peer of release 0.1.0, which does not say it: 64 in all, as it had.
-constexpr uint32_t receives_for(uint32_t lanes, uint32_t queue_pairs, uint32_t window) {
-  if (window == 0) return 64;
+// Most messages that may be under way on one queue pair.
+constexpr uint32_t messages_of_a_pair(uint32_t lanes, uint32_t queue_pairs, uint32_t window) {
   const uint32_t pairs = std::max(queue_pairs, 1u);
   const uint32_t lanes_of_a_pair = (std::min(lanes, kMostLanes) + pairs - 1) / pairs;
-  return kFrameReceives + std::max(lanes_of_a_pair, 1u) * std::min(window, kMostWindow);
+  return std::max(lanes_of_a_pair, 1u) * std::min(window, kMostWindow);
+}
+
+// Receives for frames, and one for each message: none finds no receive, and no device has to send one again. `window` 0, a
+// peer of release 0.1.0, which does not say it: 64 in all, as it had.
+constexpr uint32_t receives_for(uint32_t lanes, uint32_t queue_pairs, uint32_t window) {
+  return window == 0 ? 64 : kFrameReceives + messages_of_a_pair(lanes, queue_pairs, window);
+}
+
+// What finds no place in a send queue waits for one (VerbsLink): so these are for what is usual at once. The server's: a
+// delivery for each message, and frames.
+constexpr uint32_t server_sends_for(uint32_t lanes, uint32_t queue_pairs, uint32_t window) {
+  if (window == 0) return kServerSends;
+  return std::min(kServerSends, kFrameReceives + messages_of_a_pair(lanes, queue_pairs, window));
+}
+
+// The client's: the request of each message and its READ, and as many again that are done and not known to be, since not
+// each one is signalled.
+constexpr uint32_t client_sends_for(uint32_t lanes, uint32_t queue_pairs, uint32_t window) {
+  return std::min(kClientSends, kFrameReceives + 4 * messages_of_a_pair(lanes, queue_pairs, window));
 }
 
 // What the queues of one session pin, as a device of large entries needs it: sends of 320 bytes with their inline data,
-// receives of 16, completions of 64, the buffers of frames; rounded up, as devices do.
+// receives of 16, each queue a power of two; its part of a thread's completions, of 64; and the buffers of frames.
 constexpr uint64_t queue_bytes(uint64_t sends, uint64_t receives, uint64_t queue_pairs) {
   constexpr uint64_t kFrames = 12 << 10;
-  constexpr uint64_t kUnit = 64 << 10;
-  const uint64_t bytes = queue_pairs * (sends * 320 + receives * 16 + (sends + receives) * 64) + kFrames;
-  return (bytes + kUnit - 1) / kUnit * kUnit;
+  constexpr uint64_t kPage = 4 << 10;
+  const uint64_t queues = std::bit_ceil(sends * 320) + std::bit_ceil(receives * 16);
+  const uint64_t completions = (sends + receives) * 64;
+  const uint64_t of_a_pair = (queues + completions + kPage - 1) / kPage * kPage;
+  return queue_pairs * of_a_pair + kFrames;
 }
 
 }  // namespace egret::transport
