@@ -12,6 +12,7 @@ namespace {
 Scenario impatient_scenario(uint64_t seed) {
   Scenario scenario = any_scenario(seed);
   scenario.network.flavour = seed % 3 == 0 ? Flavour::kShm : Flavour::kVerbs;
+  scenario.is_one_process = seed % 5 == 4;
   scenario.session.op_timeout_ns = 100'000;
   scenario.session.connect_timeout_ns = 200'000;
   scenario.session.backoff_min_ns = 5'000;

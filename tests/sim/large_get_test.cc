@@ -209,6 +209,7 @@ std::string read_large(uint64_t seed, Scenario scenario, uint32_t change_percent
 Scenario large_scenario(uint64_t seed) {
   Scenario scenario = any_scenario(seed);
   scenario.network.flavour = seed % 3 == 0 ? Flavour::kShm : Flavour::kVerbs;
+  scenario.is_one_process = seed % 5 == 4;
   scenario.model.large_percent = 0;
   scenario.clients_sleep_always = seed % 2 == 0;
   scenario.ops_per_client = 20;

@@ -86,10 +86,12 @@ struct Link {
   bool client_armed = false, server_armed = false;
   bool client_wake = false, server_wake = false;
   std::vector<bool> lane_wakes;  // where each lane has a ring, instead of server_wake
+  std::vector<transport::FlushServer*> at_flush;  // kLocal, by lane; null: another thread serves it
   bool closed_told_client = false;
   uint32_t home = 0;
 
-  bool is_shm() const { return flavour == Flavour::kShm; }
+  bool is_shm() const { return flavour == Flavour::kShm || is_local(); }  // one memory
+  bool is_local() const { return flavour == Flavour::kLocal; }
   bool is_stream() const { return flavour == Flavour::kTcp; }
   bool is_idle() const { return verbs.empty() && deliveries.empty() && store_buffer.empty(); }
   // As the other side can tell.
@@ -139,7 +141,8 @@ class ClientEnd final : public transport::ClientEndpoint {
     const bool shm = link_->is_shm();
     limits_ = {
         .read_depth = shm ? 4096 : network_.options().read_depth, .deliver_is_wakeup = shm, .fetch_is_local = shm};
-    limits_.offers_lane_rings = shm && network_.options().lane_rings;
+    limits_.offers_lane_rings = shm && !link_->is_local() && network_.options().lane_rings;
+    limits_.is_ordered = limits_.ring_is_wakeup = limits_.is_one_process = link_->is_local();
     if (link_->is_stream()) limits_ = {.is_ordered = true, .results_are_pushed = true};
     network_.by_fd_[fd_] = link_.get();
     network_.next_fd_ += 2;
@@ -182,6 +185,11 @@ class ClientEnd final : public transport::ClientEndpoint {
   void stage_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) override {
     EGRET_CHECK(link_->mapped && offset % 8 == 0 && length >= 8 && offset + length <= link_->shape.request_bytes);
     network_.preempt();
+    if (link_->is_local() && link_->at_flush[lane] != nullptr) {
+      base::publish_word(data(link_->requests) + offset, first_word);
+      written_servers_.push_back(link_->at_flush[lane]);
+      return;
+    }
     if (link_->is_shm()) return link_->store_buffer.push_back({offset, first_word});
     link_->staged.push_back(
         {.kind = Verb::Kind::kWrite, .offset = offset, .length = length, .first_word = first_word, .lane = lane});
@@ -210,6 +218,9 @@ class ClientEnd final : public transport::ClientEndpoint {
     link_->staged.clear();
     if (!link_->server_open || link_->broken) link_->cut();
     network_.preempt();
+    const auto twice = std::ranges::unique(written_servers_);
+    written_servers_.erase(twice.begin(), twice.end());
+    for (transport::FlushServer* const server : std::exchange(written_servers_, {})) server->on_flush();
   }
   size_t poll(std::span<Event> events) override {
     network_.preempt();
@@ -229,6 +240,7 @@ class ClientEnd final : public transport::ClientEndpoint {
   }
   void ring(uint32_t lane) override {
     if (link_->is_shm()) drain_store_buffer();  // stores are seen in order
+    if (link_->is_local()) return ring_at_once(lane);
     drain_staged_writes();
     link_->verbs.push_back({.kind = Verb::Kind::kRing, .lane = lane});
   }
@@ -241,6 +253,7 @@ class ClientEnd final : public transport::ClientEndpoint {
   void close() override {
     link_->client_open = false;
     link_->client_events.clear();
+    written_servers_.clear();
     link_->cut();
   }
 
@@ -252,6 +265,13 @@ class ClientEnd final : public transport::ClientEndpoint {
     for (Verb& verb : link_->staged) link_->verbs.push_back(std::move(verb));
     link_->staged.clear();
   }
+  void ring_at_once(uint32_t lane) {
+    ++network_.counters_.rings;
+    link_->server_events.push_back({.kind = Event::Kind::kRing, .lane = lane, .tag = 0, .bytes = {}});
+    transport::FlushServer* const of_home = link_->at_flush[link_->home];
+    if (of_home != nullptr) return of_home->on_ring();
+    link_->wake_server();
+  }
   void drain_store_buffer() {
     for (const StoredWord& word : link_->store_buffer)
       base::publish_word(data(link_->requests) + word.offset, word.word);
@@ -262,15 +282,18 @@ class ClientEnd final : public transport::ClientEndpoint {
   Network& network_;
   const int fd_ = network_.next_fd_;
   transport::Limits limits_;
+  std::vector<transport::FlushServer*> written_servers_;
   uint32_t reads_ = 0;     // staged and not handed out
   bool is_ready_ = false;  // the stream was said to have something
 };
 
-class ServerEnd final : public transport::ServerEndpoint {
+class ServerEnd final : public transport::ServerEndpoint, private transport::SameProcess {
  public:
   explicit ServerEnd(std::shared_ptr<Link> link) : link_(std::move(link)), network_(*link_->network) {
     const bool shm = link_->is_shm();
     limits_ = {.read_depth = 0, .deliver_is_wakeup = shm, .fetch_is_local = shm};
+    limits_.is_ordered = limits_.ring_is_wakeup = limits_.is_one_process = link_->is_local();
+    if (link_->is_local()) limits_.same_process = this;
     if (link_->is_stream()) limits_ = {.is_ordered = true, .ring_is_wakeup = true, .results_are_pushed = true};
   }
   ~ServerEnd() override { close(); }
@@ -293,6 +316,7 @@ class ServerEnd final : public transport::ServerEndpoint {
     link_->responses = make_memory(shape.response_bytes);
     limits_.has_lane_rings = shape.has_lane_rings;
     link_->lane_wakes.assign(shape.lanes, false);
+    link_->at_flush.assign(shape.lanes, nullptr);
     link_->reply_slots.assign(shape.response_bytes / shape.reply_bytes, std::vector<std::byte>(shape.reply_bytes));
     return Status::ok();
   }
@@ -308,6 +332,7 @@ class ServerEnd final : public transport::ServerEndpoint {
   }
   void deliver(uint32_t lane, size_t offset, size_t length) override {
     if (!link_->client_open) return;
+    if (link_->is_local() && is_clients_thread() && link_->at_flush[lane] != nullptr) return;
     ++network_.counters_.deliveries;
     if (link_->is_shm()) {
       link_->client_wake = true;
@@ -347,6 +372,17 @@ class ServerEnd final : public transport::ServerEndpoint {
   const std::shared_ptr<Link>& link() const { return link_; }
 
  private:
+  // --- kLocal: the number of the client, and so of its worker, ends its address
+  uint32_t worker() const {
+    return static_cast<uint32_t>(std::stoul(link_->address.substr(link_->address.find(':') + 1)));
+  }
+  bool is_clients_thread() const override { return network_.acting_partition % network_.options().workers == worker(); }
+  int home() const override { return static_cast<int>(worker() % link_->shape.lanes); }
+  void serve_at_flush(uint32_t lane, transport::FlushServer* server) override {
+    EGRET_CHECK(is_clients_thread());
+    link_->at_flush[lane] = server;
+  }
+
   const std::shared_ptr<Link> link_;
   Network& network_;
   transport::Limits limits_;

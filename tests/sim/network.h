@@ -14,6 +14,10 @@
 // fence) or a later step; everything else is visible at once. Deliver is a wake-up and nothing else. Where
 // each lane has a ring, a ring wakes the lane's partition; another partition that polls that lane aborts.
 //
+// kLocal is kShm within one process, whose workers serve partitions themselves (`workers`): what a client writes to a lane
+// of its own thread is executed within its flush(), and nobody is woken for it. A ring is heard at once, in the home's
+// thread or by its descriptor.
+//
 // kTcp is a stream each way: what was staged first arrives first, a request's first word behind the rest of it, and a
 // request rings its lane. The server delivers every response into the response image, in order; reads abort. Both ends'
 // data descriptors tell of what has come, armed or not, and the client looks only after ready().
@@ -44,7 +48,7 @@
 
 namespace egret::sim {
 
-enum class Flavour : uint8_t { kVerbs, kShm, kTcp };  // an address that begins with shm: is of kShm in any case
+enum class Flavour : uint8_t { kVerbs, kShm, kTcp, kLocal };  // an address that begins with shm: is of kShm in any case
 
 struct NetworkOptions {
   Flavour flavour = Flavour::kVerbs;
@@ -53,6 +57,7 @@ struct NetworkOptions {
   uint64_t stall_max_ns = 20'000;  // this long at most
   bool overtake = true;            // WRITEs may pass earlier READs, and WRITEs elsewhere in memory
   bool lane_rings = false;         // kShm: clients offer a ring for each lane
+  uint32_t workers = 0;            // kLocal: client n is the thread of worker n, which serves each partition p, p % workers = n
 };
 
 // What the network did: shows that a test met what it is about.

@@ -7,6 +7,27 @@
 
 namespace egret::sim {
 
+namespace {
+
+// Some ops take a lane's whole turn: the rest of what it was sent is put off.
+class Dear final : public ModelHandler {
+ public:
+  Dear(World& world, uint32_t partition)
+      : ModelHandler(world.model, partition, [&world] { world.preempt(); }), rng_(world.rng) {}
+
+ protected:
+  op::Result answer(const op::Op& op, rpc::LaneId lane) override {
+    op::Result result = ModelHandler::answer(op, lane);
+    if (rng_.percent(10)) result.work = 2000;
+    return result;
+  }
+
+ private:
+  Rng& rng_;
+};
+
+}  // namespace
+
 TEST_CASE("verbs: every op is executed once, in order, and answered once with its own result") {
   rpc::LaneCounters client;
   uint64_t torn_requests = 0;
@@ -34,10 +55,44 @@ TEST_CASE("shm: every op is executed once, in order, and answered once with its 
   });
 }
 
+TEST_CASE("one process: every op is executed once, in order, and answered once with its own result") {
+  uint64_t served_by_others = 0, served_at_flush = 0;
+  for_each_seed(1500, [&](uint64_t seed) {
+    Scenario scenario = any_scenario(seed);
+    scenario.is_one_process = true;
+    World world(seed, scenario, [](World& of, uint32_t partition) { return std::make_unique<Dear>(of, partition); });
+    world.run();
+    (scenario.clients == 1 ? served_at_flush : served_by_others) += world.server_counters().messages;
+    if (scenario.clients == 1) CHECK(world.network.counters().rings + world.network.counters().deliveries == 0);
+    return outcome(world);
+  });
+  CHECK(is_met(served_at_flush));
+  CHECK(is_met(served_by_others));
+}
+
+TEST_CASE("one process: what is sent while a lane is behind is executed, too, however much it is") {
+  for_each_seed(500, [&](uint64_t seed) {
+    Scenario scenario = any_scenario(seed);
+    scenario.is_one_process = true;
+    scenario.clients = 1;
+    scenario.layout.lanes = 2 + pick(seed, 3);
+    scenario.layout.window = 16;
+    scenario.burst = 2;
+    scenario.ops_per_client = 200;
+    World world(seed, scenario, [](World& of, uint32_t partition) { return std::make_unique<Dear>(of, partition); });
+    world.model.on_answer = [&](OpRecord&) {
+      if (world.rng.percent(90)) world.clients[0]->submit();
+    };
+    world.run();
+    return outcome(world);
+  });
+}
+
 TEST_CASE("a waiter may append further ops from within its result") {
   for_each_seed(300, [&](uint64_t seed) {
     Scenario scenario = any_scenario(seed);
     scenario.network.flavour = seed % 2 == 0 ? Flavour::kVerbs : Flavour::kShm;
+    scenario.is_one_process = seed % 5 == 4;
     scenario.clients = 1;
     scenario.ops_per_client = 200;
     scenario.clients_sleep_always = seed % 3 == 0;

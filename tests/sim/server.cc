@@ -33,9 +33,12 @@ Partition::Partition(Server& server, uint32_t number, rpc::OpHandler& handler)
               server.clock, handler, *this) {}
 
 bool Partition::is_asleep() const {
-  if (frozen_) return true;
-  if (!blocked_ || !mailbox_.empty()) return false;
-  return std::ranges::none_of(homes_, [&](const auto& home) { return Network::has_wake(*home.endpoint, number_); });
+  return frozen_ || (blocked_ && !is_signalled());
+}
+
+bool Partition::is_signalled() const {
+  const auto has_wake = [&](const auto& home) { return Network::has_wake(*home.endpoint, number_); };
+  return !mailbox_.empty() || std::ranges::any_of(homes_, has_wake);
 }
 
 void Partition::step() {
@@ -46,12 +49,52 @@ void Partition::step() {
   const bool has_messages = read_messages();
   const bool rings = poll_rings();
   const bool served = poller_.poll() > 0;
-  for (const rpc::BrokenSession& broken : poller_.take_broken_sessions()) server_.control.on_broken(broken.session_id);
+  report_broken();
   if (has_messages || rings || served) {
     empty_rounds_ = 0;
   } else {
     rest();
   }
+}
+
+bool Partition::poll() {
+  if (frozen_) return false;
+  blocked_ = false;
+  server_.network.acting_partition = number_;
+  bool any = false;
+  if (is_signalled()) {
+    for (const auto& home : homes_) Network::take_wake(*home.endpoint, number_);
+    any = read_messages();
+    any |= poll_rings();
+  }
+  any |= poller_.awake_lanes() > 0 && poller_.poll() > 0;
+  report_broken();
+  if (any) empty_rounds_ = 0;
+  return any;
+}
+
+bool Partition::prepare_sleep() {
+  if (frozen_) return blocked_;  // as it was
+  server_.network.acting_partition = number_;
+  if (poller_.awake_lanes() > 0) {
+    park();
+    return false;
+  }
+  ++empty_rounds_;
+  return blocked_ = !is_signalled();
+}
+
+void Partition::report_broken() {
+  for (const rpc::BrokenSession& broken : poller_.take_broken_sessions()) server_.control.on_broken(broken.session_id);
+}
+
+void Partition::FlushedLane::on_flush() {
+  partition.server_.network.acting_partition = partition.number_;
+  partition.poller_.serve(id);
+}
+
+void Partition::FlushedLane::on_ring() {
+  partition.poll_rings();
 }
 
 bool Partition::read_messages() {
@@ -63,12 +106,10 @@ bool Partition::read_messages() {
     const auto home = std::ranges::find(homes_, session_id, &rpc::LaneBinding::session_id);
     switch (message.kind) {
       case Message::Kind::kAttach:
-        poller_.attach(message.lane);
-        attached_.push_back(session_id);
-        if (message.lane.home == number_ || has_lane_rings(message.lane)) homes_.push_back(message.lane);
+        attach(message.lane);
         break;
       case Message::Kind::kDetach:
-        poller_.detach(session_id);
+        detach(session_id);
         std::erase(attached_, session_id);
         if (home != homes_.end()) homes_.erase(home);
         server_.control.on_detached(session_id);
@@ -82,6 +123,28 @@ bool Partition::read_messages() {
     }
   }
   return any;
+}
+
+// As backend::Partition::attach_lane().
+void Partition::attach(rpc::LaneBinding lane) {
+  transport::SameProcess* const same_process = lane.endpoint->limits().same_process;
+  lane.is_served_at_flush = same_process != nullptr && same_process->is_clients_thread();
+  const rpc::LaneId id = poller_.attach(lane);
+  attached_.push_back(lane.session_id);
+  if (lane.home == number_ || has_lane_rings(lane)) homes_.push_back(lane);
+  if (!lane.is_served_at_flush) return;
+  FlushedLane& flushed = *(at_flush_[lane.session_id] = std::make_unique<FlushedLane>(*this, id, *same_process));
+  same_process->serve_at_flush(number_, &flushed);
+  poller_.serve(id);  // what was flushed before
+}
+
+void Partition::detach(uint64_t session_id) {
+  poller_.detach(session_id);
+  const auto at = at_flush_.find(session_id);
+  if (at == at_flush_.end()) return;
+  server_.network.acting_partition = number_;
+  at->second->same_process.serve_at_flush(number_, nullptr);
+  at_flush_.erase(at);
 }
 
 bool Partition::poll_rings() {
@@ -105,21 +168,26 @@ bool Partition::poll_rings() {
 }
 
 void Partition::drop_all() {
-  for (const uint64_t session_id : std::exchange(attached_, {})) poller_.detach(session_id);
+  for (const uint64_t session_id : std::exchange(attached_, {})) detach(session_id);
   homes_.clear();
   mailbox_.clear();
   empty_rounds_ = 0;
   blocked_ = false;
 }
 
-void Partition::rest() {
+// Whether no lane is awake any more.
+bool Partition::park() {
   poller_.park_pushed();
   if (server_.options.park_always) {
     poller_.park(true);
   } else if (++empty_rounds_ % kRoundsBetweenParks == 0) {
     poller_.park();
   }
-  if (poller_.awake_lanes() > 0) return;
+  return poller_.awake_lanes() == 0;
+}
+
+void Partition::rest() {
+  if (!park()) return;
   for (const rpc::LaneBinding& home : homes_) home.endpoint->arm();
   if (poll_rings() || !mailbox_.empty()) return;
   blocked_ = true;
@@ -219,7 +287,9 @@ void Control::grant(Session& session) {
                                      .reply_bytes = layout.response_slot_size,
                                      .has_lane_rings = (granted.features & wire::kLaneRings) != 0};
   EGRET_CHECK(session.endpoint->create_region(shape).is_ok());
-  const auto home = static_cast<uint32_t>(session.id % layout.lanes);
+  const transport::SameProcess* const same_process = session.endpoint->limits().same_process;
+  const auto home =
+      same_process != nullptr ? static_cast<uint32_t>(same_process->home()) : static_cast<uint32_t>(session.id % layout.lanes);
   Network::set_home(*session.endpoint, home);
   session.state = State::kOpen;
   session.nonce = granted.nonce;

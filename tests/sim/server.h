@@ -7,6 +7,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,12 @@ class Partition final : private rpc::DeliveryRelay {
   Partition(Server& server, uint32_t number, rpc::OpHandler& handler);
 
   void step();
+  // The same where a worker of one process serves it (backend::Partition, driven): a round, and whether anything was done;
+  // after one that found nothing, whether the thread may block.
+  bool poll();
+  bool prepare_sleep();
+  // It has a message or a ring to look at.
+  bool is_signalled() const;
   bool is_asleep() const;
   // It polls, but the last round found nothing.
   bool is_idle() const { return mailbox_.empty() && empty_rounds_ > 0; }
@@ -47,8 +54,23 @@ class Partition final : private rpc::DeliveryRelay {
   std::string describe() const;
 
  private:
+  // A lane whose client is in this thread.
+  struct FlushedLane final : transport::FlushServer {
+    FlushedLane(Partition& of, rpc::LaneId lane, transport::SameProcess& where)
+        : partition(of), id(lane), same_process(where) {}
+    void on_flush() override;
+    void on_ring() override;
+    Partition& partition;
+    const rpc::LaneId id;
+    transport::SameProcess& same_process;
+  };
+
   bool read_messages();
+  void attach(rpc::LaneBinding lane);
+  void detach(uint64_t session_id);
   bool poll_rings();
+  void report_broken();
+  bool park();
   void rest();
   void relay(const rpc::LaneBinding& lane, size_t offset, size_t length, std::span<const transport::Piece>) override;
 
@@ -58,6 +80,7 @@ class Partition final : private rpc::DeliveryRelay {
   std::deque<Message> mailbox_;
   std::vector<rpc::LaneBinding> homes_;
   std::vector<uint64_t> attached_;  // sessions
+  std::map<uint64_t, std::unique_ptr<FlushedLane>> at_flush_;  // by session
   uint32_t empty_rounds_ = 0;
   bool blocked_ = false;
   bool frozen_ = false;
@@ -115,6 +138,7 @@ struct ServerOptions {
   bool park_always = false;
   uint64_t torn_limit_ns = 1'000'000'000;
   rpc::PushRules push = {};
+  bool is_driven = false;  // its partitions, by workers of the same process
 };
 
 class Server {

@@ -123,6 +123,21 @@ TEST_CASE("where each lane has a ring, its partition is woken by it, and no othe
   CHECK(seen.rings_relayed == 0);
 }
 
+TEST_CASE("workers that serve partitions themselves sleep at every opportunity and always wake") {
+  const Seen seen = run_seeds(5000, [](uint64_t seed) {
+    Scenario scenario = lonely_scenario(seed);
+    scenario.is_one_process = true;
+    scenario.layout.lanes = 1 + pick(seed, 4);
+    scenario.clients = 1 + pick(seed / 4, 3);
+    scenario.clients_sleep_always = true;
+    scenario.park_always = true;
+    return scenario;
+  });
+  CHECK(is_met(seen.sleeps));
+  CHECK(is_met(seen.naps));
+  CHECK(is_met(seen.rings_relayed));
+}
+
 TEST_CASE("a push that comes before its turn is not waited for a second time") {
   const Seen seen = run_seeds(5000, [](uint64_t seed) {
     Scenario scenario = any_scenario(seed);

@@ -20,6 +20,22 @@ rpc::SessionOptions options_of(const Scenario& scenario, const std::string& addr
   if (scenario.clients_sleep_always) options.spin_ns = 0;
   return options;
 }
+
+std::vector<Partition*> partitions_of(const World& world, uint32_t client) {
+  std::vector<Partition*> served;
+  for (size_t at = client; world.scenario.is_one_process && at < world.partitions.size(); at += world.scenario.clients) {
+    served.push_back(world.partitions[at].get());
+  }
+  return served;
+}
+
+NetworkOptions network_of(const Scenario& scenario) {
+  NetworkOptions options = scenario.network;
+  if (!scenario.is_one_process) return options;
+  options.flavour = Flavour::kLocal;
+  options.workers = scenario.clients;
+  return options;
+}
 }  // namespace
 
 SimClient::SimClient(World& world, uint32_t number)
@@ -28,6 +44,7 @@ SimClient::SimClient(World& world, uint32_t number)
                 : world.scenario.has_two_transports ? "rdma+tcp:"
                                                     : "sim:") +
                std::to_string(number)),
+      partitions_(partitions_of(world, number)),
       session_(options_of(world.scenario, address_, number), world.clock, *this, Network::connect),
       to_submit_(world.scenario.ops_per_client) {}
 
@@ -45,6 +62,7 @@ bool SimClient::is_control_ready() const {
 
 bool SimClient::has_reason_to_wake() const {
   if (session_.is_open() && world_.network.is_ready(session_.endpoint().data_fd())) return true;
+  if (std::ranges::any_of(partitions_, &Partition::is_signalled)) return true;
   return is_control_ready() || is_tick_due();
 }
 
@@ -77,8 +95,15 @@ void SimClient::step() {
   if (may_submit && !submit_first) submit();
   if (on_turn && session_.is_open()) on_turn();
   run_passes();
+  if (poll_partitions()) run_passes();
   blocked_ = may_block();
   sleeps_ += blocked_;
+}
+
+bool SimClient::poll_partitions() {
+  bool any = false;
+  for (Partition* const partition : partitions_) any |= partition->poll();
+  return any;
 }
 
 void SimClient::submit() {
@@ -115,7 +140,7 @@ bool SimClient::may_block() {
   if (active_.should_spin()) return false;
   const bool quiet = active_.prepare_sleep();
   if (!quiet) run_passes();
-  return quiet;
+  return quiet && std::ranges::all_of(partitions_, &Partition::prepare_sleep);
 }
 
 // --- World ---------------------------------------------------------------------------------------------------------
@@ -125,7 +150,7 @@ World::World(uint64_t world_seed, const Scenario& given, const MakeHandler& make
       scenario(given),
       rng(world_seed),
       model(scenario.model, rng),
-      network(scenario.network, clock.manual, rng),
+      network(network_of(scenario), clock.manual, rng),
       server({.address = scenario.relayed.is_on ? SimRelay::kBackend : "",
               .layout = scenario.layout,
               .features = wire::kLaneRings | (scenario.knows_deliver ? wire::kDeliver : 0),
@@ -133,7 +158,8 @@ World::World(uint64_t world_seed, const Scenario& given, const MakeHandler& make
               .lane_idle_ns = scenario.lane_idle_ns,
               .park_always = scenario.park_always,
               .torn_limit_ns = scenario.torn_limit_ns,
-              .push = scenario.push},
+              .push = scenario.push,
+              .is_driven = scenario.is_one_process},
              clock, network, rng),
       tracing_(std::getenv("EGRET_SIM_TRACE") != nullptr) {
   for (uint32_t i = 0; i < scenario.layout.lanes; ++i) {
@@ -165,6 +191,7 @@ void World::tear_down() {
 }
 
 void World::step_actor(size_t actor) {
+  if (server.options.is_driven && actor < partitions.size()) actor = partitions.size() + actor % clients.size();
   if (!busy_.insert(actor).second) return;
   const auto act = [&](auto& one) {
     one.step();

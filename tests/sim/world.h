@@ -36,6 +36,7 @@ struct Scenario {
   uint32_t ops_per_client = 60;
   uint32_t burst = 8;                 // ops that a client submits at a time, at most
   bool has_two_transports = false;    // clients' addresses are rdma+tcp:
+  bool is_one_process = false;        // over kLocal: clients serve the partitions (tools/memcached)
   bool clients_sleep_always = false;  // at every opportunity, else after spin_ns in fetch mode
   bool park_always = false;           // lanes at every opportunity, else after lane_idle_ns
   uint64_t lane_idle_ns = 30'000;
@@ -113,10 +114,12 @@ class SimClient final : public rpc::SessionObserver, public rpc::CreditWaiter {
   bool has_reason_to_wake() const;
   bool is_tick_due() const;
   void run_passes();
+  bool poll_partitions();
   bool may_block();
 
   World& world_;
   const std::string address_;
+  const std::vector<Partition*> partitions_;  // that it serves
   rpc::ActiveSessions active_;
   rpc::ClientSession session_;
   uint32_t to_submit_;

@@ -101,7 +101,9 @@ struct Watched final : HealthObserver, GutterObserver {
   }
   void on_looked(const Membership::Entry&, uint64_t, bool) override { ++looked; }
   void ask_gutter() override { ++asked; }
-  std::shared_ptr<const Listing> listing() const override { return listed; }
+  std::shared_ptr<const Listing> listing() const override {
+    return lists_anew ? std::make_shared<const Listing>(*listed) : listed;
+  }
 
   PlayedStores stores;
   const base::SystemClock clock;
@@ -112,6 +114,7 @@ struct Watched final : HealthObserver, GutterObserver {
   std::shared_ptr<const Membership> membership = std::make_shared<const Membership>();
   std::shared_ptr<const Health> seen;
   std::shared_ptr<const Listing> listed;
+  bool lists_anew = false;  // another one whenever it is looked for
   uint64_t taken = 0, fenced = 0;
   bool takes = true;           // the worker takes snapshots by itself
   bool opens_sessions = true;  // with owners that are about to return
@@ -305,4 +308,23 @@ TEST_CASE("the gutter is asked at once for what others have changed, and an owne
     CHECK(pool.looked == 0);
     CHECK(pool.stores[1].deleted.empty());
   }
+}
+
+TEST_CASE("what is listed meanwhile is no reading: an owner is used again when all that the gutter has is purged on it") {
+  Watched pool;
+  Listed listed{.gutter = pool.membership->gutter()[0].stats, .epoch = 1, .partition = 0, .partitions = kLayout.lanes};
+  listed.owner = {.tag = tag_of("m1"), .end = PlayedStore::kFirst + 1, .purged = PlayedStore::kFirst};
+  pool.listed = std::make_shared<const Listing>(Listing{listed});
+  pool.lose_owner();
+  pool.run_until([&] { return pool.is_stood_in(2); });
+  pool.is_fenced = false;
+  pool.return_owner();
+  pool.run_until([&] { return pool.ways.ends_with("w"); });
+  pool.stores[3].logs[0] = {"late"};  // while its keys' ops wait
+  pool.lists_anew = pool.is_fenced = true;
+  pool.run_until([&] {
+    pool.state.ring();
+    return pool.absent(1) == nullptr;
+  });
+  CHECK(pool.purged_at_return == std::set<std::string>{"late"});
 }

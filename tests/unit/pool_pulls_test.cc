@@ -401,3 +401,24 @@ TEST_CASE(
   CHECK(back.is_open());
   CHECK(&pool.session("gone") == &back);
 }
+
+// It is about to return: its sessions are open, and what was changed in its place is not purged on it yet.
+TEST_CASE("a member that leaves while others stand in for it is not asked: what it has may be older") {
+  PlayedPool pool({"old", "gone"});
+  const std::shared_ptr<const Membership> before = std::make_shared<const Membership>(pool.router.membership());
+  const std::string key = key_that_moves(pool, "gone");
+  const MemberStats* const gone = before->members()[1].stats.get();
+  pool.router.take(std::make_shared<const Health>(
+      1, std::vector<Absent>{{.member = gone, .how = Absence::kStoodIn, .opens = true, .tag = 5}}));
+  REQUIRE(pool.session("gone").is_open());
+  PullCounters counters;
+  Budget memory;
+  uint32_t next_upload = 1;
+  Pulls pulls(pool.router, pool.clock, counters, memory, next_upload);
+  pool.apply({"old"});
+  pulls.keep(before);
+  pool.serve([](const std::string&, const Op&) { return rpc::result_of(ResultCode::kOk); });
+  pulls.open();
+  Told told;
+  CHECK_FALSE(pulls.pull(key, pool.router.route(key), &told, false));
+}

@@ -144,6 +144,7 @@ void GutterWatch::take_listing() {
     return known != standings_.end() && known->second->failover.state() != Failover::State::kServing;
   };
   for (const auto& [owner, standing] : standings_) {
+    if (standing->failover.state() != Failover::State::kServing) continue;  // a listing is no reading of a round
     const std::map<const MemberStats*, Places> places = purged_places(*listing_, standing->failover.tag());
     for (const auto& [gutter, place] : places) standing->failover.on_read(gutter, place, {}, true);
   }

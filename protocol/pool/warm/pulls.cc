@@ -34,6 +34,8 @@ void Pulls::keep(std::shared_ptr<const Membership> before) {
     const auto at = sessions.find(entry.stats.get());
     members_before_.emplace_back();
     if (at == sessions.end()) continue;
+    // It leaves while others stand in for it, unpurged: what they have may be newer. The health is that of before.
+    if (pool_.is_leaving(*at->second) && pool_.health().is_ejected(*entry.stats)) continue;
     members_before_.back().session = std::make_unique<rpc::SessionAnchor>(*at->second);
     asked.push_back(at->second);
   }
