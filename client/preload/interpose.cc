@@ -530,6 +530,14 @@ EGRET_INTERPOSES FILE* fdopen(int fd, const char* mode) {
   return real_rare().fdopen(fd, mode);
 }
 
+// It closes without close(): a socket that was not let go would keep its number, which the next file or socket gets.
+EGRET_INTERPOSES int fclose(FILE* stream) {
+  const int error = errno;
+  forget(::fileno(stream));
+  errno = error;
+  return real_rare().fclose(stream);
+}
+
 EGRET_INTERPOSES int dup(int fd) {
   let_go(fd);
   return real_rare().dup(fd);

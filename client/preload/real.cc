@@ -45,6 +45,7 @@ RealRare look_up_rare() {
   find(found.ioctl, "ioctl");
   find(found.exit, "_exit");
   find(found.fdopen, "fdopen");
+  find(found.fclose, "fclose");
   find(found.pselect, "pselect");
   return found;
 }

@@ -48,6 +48,7 @@ struct RealRare {
   int (*ioctl)(int, unsigned long, ...);
   void (*exit)(int);  // _exit
   FILE* (*fdopen)(int, const char*);
+  int (*fclose)(FILE*);
   int (*pselect)(int, fd_set*, fd_set*, fd_set*, const timespec*, const sigset_t*);
 };
 const RealRare& real_rare();

@@ -463,7 +463,52 @@ def test_select_writes_no_more_of_a_set_than_the_program_has(egret, preloaded):
     assert said == ["1 True True"]
 
 
-def test_setuid_and_wrong_use_of_egret_run():
+# Says by whose function it connects, whether the kernel has the loader distrust its environment, who it is, and what it is answered.
+WHOSE = r"""
+    #define _GNU_SOURCE
+    #include <dlfcn.h>
+    #include <netinet/in.h>
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <string.h>
+    #include <sys/auxv.h>
+    #include <sys/socket.h>
+    #include <unistd.h>
+    int main(int count, char** words) {
+      struct sockaddr_in at = {AF_INET, htons(atoi(words[count - 1])), {htonl(INADDR_LOOPBACK)}};
+      Dl_info info;
+      char heard[100] = "";
+      const int fd = socket(AF_INET, SOCK_STREAM, 0);
+      if (dladdr(dlsym(RTLD_DEFAULT, "connect"), &info) == 0 || connect(fd, (struct sockaddr*)&at, sizeof at) != 0) return 1;
+      if (write(fd, "get k\r\n", 7) != 7 || read(fd, heard, sizeof heard - 1) <= 0) return 2;
+      printf("%s secure=%lu euid=%d egid=%d %s", strrchr(info.dli_fname, '/') + 1, getauxval(AT_SECURE), geteuid(), getegid(), heard);
+      return close(fd);
+    }"""
+
+
+def can_change_user(directory):
+    with open("/proc/self/status", encoding="ascii") as status:
+        is_held = "NoNewPrivs:\t1" in status.read()
+    return os.getuid() == 0 and not is_held and not os.statvfs(directory).f_flag & os.ST_NOSUID
+
+
+@pytest.mark.parametrize("bit, who", [(0o4000, "euid=65534 egid=0"), (0o2000, "euid=0 egid=65534")], ids=["setuid", "setgid"])
+def test_a_program_that_runs_as_somebody_else_is_not_preloaded_and_is_served_by_its_socket(egret, preloaded, bit, who):
+    """Whoever starts it must not bring code into it: the loader sees to that, and egret-run does not work around it."""
+    if not can_change_user(preloaded.directory):
+        pytest.skip("a program's setuid bit is without effect here")
+    program = preloaded.directory / "whose"
+    subprocess.run(["cc", "-x", "c", "-", "-o", program], input=WHOSE, text=True, check=True)
+    assert preloaded.run_client([program, egret.address[1]]) == "libegret-preload.so secure=0 euid=0 egid=0 END\n"
+    assert preloaded.served() == (1, 0)
+    before = preloaded.log()
+    os.chown(program, 65534, 65534)
+    program.chmod(0o755 | bit)
+    assert preloaded.run_client([program, egret.address[1]]) == f"libc.so.6 secure=1 {who} END\n"
+    assert preloaded.log() == before, "nothing of it is logged, so nothing of the library has run"
+
+
+def test_egret_run_says_how_it_is_used():
     for arguments, status in ((["--help"], 0), (["--version"], 0), ([], 2), (["--nothing"], 2)):
         done = subprocess.run([RUN, *arguments], capture_output=True, text=True, check=False)
         assert done.returncode == status and "egret-run" in done.stdout + done.stderr

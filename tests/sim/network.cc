@@ -85,7 +85,7 @@ struct Link {
   bool region_sent = false, mapped = false;
   bool client_armed = false, server_armed = false;
   bool client_wake = false, server_wake = false;
-  std::vector<bool> lane_wakes;  // where each lane has a ring, instead of server_wake
+  std::vector<bool> lane_wakes;                   // where each lane has a ring, instead of server_wake
   std::vector<transport::FlushServer*> at_flush;  // kLocal, by lane; null: another thread serves it
   bool closed_told_client = false;
   uint32_t home = 0;

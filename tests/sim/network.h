@@ -57,7 +57,7 @@ struct NetworkOptions {
   uint64_t stall_max_ns = 20'000;  // this long at most
   bool overtake = true;            // WRITEs may pass earlier READs, and WRITEs elsewhere in memory
   bool lane_rings = false;         // kShm: clients offer a ring for each lane
-  uint32_t workers = 0;            // kLocal: client n is the thread of worker n, which serves each partition p, p % workers = n
+  uint32_t workers = 0;  // kLocal: client n is the thread of worker n, which serves each partition p, p % workers = n
 };
 
 // What the network did: shows that a test met what it is about.

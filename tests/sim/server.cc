@@ -288,8 +288,8 @@ void Control::grant(Session& session) {
                                      .has_lane_rings = (granted.features & wire::kLaneRings) != 0};
   EGRET_CHECK(session.endpoint->create_region(shape).is_ok());
   const transport::SameProcess* const same_process = session.endpoint->limits().same_process;
-  const auto home =
-      same_process != nullptr ? static_cast<uint32_t>(same_process->home()) : static_cast<uint32_t>(session.id % layout.lanes);
+  const auto home = same_process != nullptr ? static_cast<uint32_t>(same_process->home())
+                                            : static_cast<uint32_t>(session.id % layout.lanes);
   Network::set_home(*session.endpoint, home);
   session.state = State::kOpen;
   session.nonce = granted.nonce;

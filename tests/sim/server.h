@@ -79,7 +79,7 @@ class Partition final : private rpc::DeliveryRelay {
   rpc::SlotPoller poller_;
   std::deque<Message> mailbox_;
   std::vector<rpc::LaneBinding> homes_;
-  std::vector<uint64_t> attached_;  // sessions
+  std::vector<uint64_t> attached_;                             // sessions
   std::map<uint64_t, std::unique_ptr<FlushedLane>> at_flush_;  // by session
   uint32_t empty_rounds_ = 0;
   bool blocked_ = false;

@@ -23,7 +23,8 @@ rpc::SessionOptions options_of(const Scenario& scenario, const std::string& addr
 
 std::vector<Partition*> partitions_of(const World& world, uint32_t client) {
   std::vector<Partition*> served;
-  for (size_t at = client; world.scenario.is_one_process && at < world.partitions.size(); at += world.scenario.clients) {
+  for (size_t at = client; world.scenario.is_one_process && at < world.partitions.size();
+       at += world.scenario.clients) {
     served.push_back(world.partitions[at].get());
   }
   return served;

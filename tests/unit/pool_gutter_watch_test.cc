@@ -310,7 +310,8 @@ TEST_CASE("the gutter is asked at once for what others have changed, and an owne
   }
 }
 
-TEST_CASE("what is listed meanwhile is no reading: an owner is used again when all that the gutter has is purged on it") {
+TEST_CASE(
+    "what is listed meanwhile is no reading: an owner is used again when all that the gutter has is purged on it") {
   Watched pool;
   Listed listed{.gutter = pool.membership->gutter()[0].stats, .epoch = 1, .partition = 0, .partitions = kLayout.lanes};
   listed.owner = {.tag = tag_of("m1"), .end = PlayedStore::kFirst + 1, .purged = PlayedStore::kFirst};

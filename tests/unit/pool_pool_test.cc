@@ -539,9 +539,9 @@ TEST_CASE("a verdict of later members waits for them: until then no key goes to 
   pool.open_all();
   const std::string key = key_of(pool, 1);
   pool.eject({1});
-  const auto of_two = std::make_shared<const Membership>(
-      PlacementRule::kKetama, std::vector<Member>{kThree[0], kThree[2]}, 1,
-      std::initializer_list<const Membership*>{&pool.router.membership()});
+  const auto of_two =
+      std::make_shared<const Membership>(PlacementRule::kKetama, std::vector<Member>{kThree[0], kThree[2]}, 1,
+                                         std::initializer_list<const Membership*>{&pool.router.membership()});
   const auto verdict = std::make_shared<const Health>(9, std::vector<Absent>{}, of_two->version());
   CHECK_FALSE(pool.router.take(verdict));
   CHECK(pool.router.health().ejected() == 1);

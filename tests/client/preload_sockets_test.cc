@@ -1,0 +1,529 @@
+// Sockets that libegret-preload.so serves, in this process: the test links its functions before those of libc, as LD_PRELOAD puts
+// them. So sanitizers see all of what it does in a program: its threads, forks, sockets that are closed, daemons that are killed.
+// That answers are memcached's is proved by tests/conformance.
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "backend_process.h"
+#include "children.h"
+#include "client/preload/served_sockets.h"
+#include "proxy_process.h"
+
+// A forked child makes ForkGuard's mutex anew, since it cannot unlock it. ThreadSanitizer takes it for locked there, before all others.
+extern "C" const char* __tsan_default_suppressions() {
+  return "deadlock:__run_prefork_handlers";
+}
+
+namespace {
+
+using egret::preload::ServedSockets;
+
+constexpr int kForEver = -1;
+constexpr timespec kLong{60, 0};
+constexpr const char* kMiss = "END\r\n";
+
+// Closed with the object.
+class Socket {
+ public:
+  // Connects, whether somebody listens or not.
+  explicit Socket(const ProxyProcess& proxy) : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const std::string path = proxy.address().substr(std::strlen("unix:"));
+    sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    std::memcpy(at.sun_path, path.c_str(), path.size() + 1);
+    is_connected_ = ::connect(fd_, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
+    const timeval limit{60, 0};  // a test that hangs fails
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  }
+  Socket(Socket&& from) noexcept : fd_(std::exchange(from.fd_, -1)), is_connected_(from.is_connected_) {}
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  ~Socket() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  int fd() const { return fd_; }
+  bool is_connected() const { return is_connected_; }
+  bool is_served() const { return ServedSockets::has(fd_); }
+
+  bool send(std::string_view bytes) const {
+    return ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  }
+  // What comes until it ends so, or until nothing more comes.
+  std::string receive(std::string_view end) const {
+    std::string heard;
+    std::array<char, 65536> bytes;
+    while (!heard.ends_with(end)) {
+      const ssize_t got = ::recv(fd_, bytes.data(), bytes.size(), 0);
+      if (got < 0) return heard + "(" + std::strerror(errno) + ")";
+      if (got == 0) return heard + "(closed)";
+      heard.append(bytes.data(), static_cast<size_t>(got));
+    }
+    return heard;
+  }
+  std::string ask(std::string_view bytes, std::string_view end = "\r\n") const {
+    return send(bytes) ? receive(end) : "(" + std::string(std::strerror(errno)) + ")";
+  }
+
+ private:
+  int fd_;
+  bool is_connected_ = false;
+};
+
+// A proxy and its backend.
+struct Place {
+  BackendProcess backend;
+  ProxyProcess proxy{{"backends=" + backend.address(), "reconnect_max=50ms"}};
+
+  // Not before proxy and backend serve.
+  Socket served() const {
+    for (int attempt = 0; attempt < 6000; ++attempt) {
+      Socket socket(proxy);
+      if (socket.is_served()) return socket;
+      ::usleep(10'000);
+    }
+    FAIL("no socket is served");
+    return Socket(proxy);
+  }
+};
+
+std::string set_of(const std::string& key, const std::string& value, const std::string& more = "") {
+  return "set " + key + " 0 0 " + std::to_string(value.size()) + more + "\r\n" + value + "\r\n";
+}
+std::string hit_of(const std::string& key, const std::string& value) {
+  return "VALUE " + key + " 0 " + std::to_string(value.size()) + "\r\n" + value + "\r\nEND\r\n";
+}
+
+using Send = ssize_t (*)(int fd, const char* bytes, size_t length);
+using Receive = ssize_t (*)(int fd, char* to, size_t room);
+
+// In two pieces, of which the second one may be empty.
+std::array<iovec, 2> pieces_of(char* bytes, size_t length) {
+  const size_t first = length / 2 + 1;
+  return {iovec{bytes, first}, iovec{bytes + first, length - first}};
+}
+
+const std::vector<std::pair<const char*, Send>> kSends = {
+    {"send", [](int fd, const char* bytes, size_t length) { return ::send(fd, bytes, length, 0); }},
+    {"sendto", [](int fd, const char* bytes, size_t length) { return ::sendto(fd, bytes, length, 0, nullptr, 0); }},
+    {"write", [](int fd, const char* bytes, size_t length) { return ::write(fd, bytes, length); }},
+    {"writev",
+     [](int fd, const char* bytes, size_t length) {
+       const auto pieces = pieces_of(const_cast<char*>(bytes), length);
+       return ::writev(fd, pieces.data(), 2);
+     }},
+    {"sendmsg",
+     [](int fd, const char* bytes, size_t length) {
+       auto pieces = pieces_of(const_cast<char*>(bytes), length);
+       msghdr message{};
+       message.msg_iov = pieces.data();
+       message.msg_iovlen = 2;
+       return ::sendmsg(fd, &message, 0);
+     }},
+};
+
+const std::vector<std::pair<const char*, Receive>> kReceives = {
+    {"recv", [](int fd, char* to, size_t room) { return ::recv(fd, to, room, 0); }},
+    {"recvfrom", [](int fd, char* to, size_t room) { return ::recvfrom(fd, to, room, 0, nullptr, nullptr); }},
+    {"read", [](int fd, char* to, size_t room) { return ::read(fd, to, room); }},
+    {"readv",
+     [](int fd, char* to, size_t room) {
+       const auto pieces = pieces_of(to, room);
+       return ::readv(fd, pieces.data(), 2);
+     }},
+    {"recvmsg",
+     [](int fd, char* to, size_t room) {
+       auto pieces = pieces_of(to, room);
+       msghdr message{};
+       message.msg_iov = pieces.data();
+       message.msg_iovlen = 2;
+       return ::recvmsg(fd, &message, 0);
+     }},
+};
+
+// Waits until `fd` has something to read, by a function of this name. Returns how many descriptors the function names.
+int wait_by(std::string_view function, int fd) {
+  pollfd readable{fd, POLLIN, 0};
+  fd_set set;
+  FD_ZERO(&set);
+  FD_SET(fd, &set);
+  timeval limit{60, 0};
+  if (function == "poll") return ::poll(&readable, 1, kForEver);
+  if (function == "ppoll") return ::ppoll(&readable, 1, &kLong, nullptr);
+  if (function == "select") return ::select(fd + 1, &set, nullptr, nullptr, &limit);
+  return ::pselect(fd + 1, &set, nullptr, nullptr, &kLong, nullptr);
+}
+
+// Sets and gets of a thread, on any of its sockets in turn. Returns how many answers were wrong.
+int wrong_answers(const std::vector<const Socket*>& sockets, const std::string& name, int turns) {
+  int wrong = 0;
+  for (int i = 0; i < turns; ++i) {
+    const Socket& socket = *sockets[static_cast<size_t>(i) % sockets.size()];
+    const std::string key = name + std::to_string(i % 16), value = name + ":" + std::to_string(i);
+    if (socket.ask(set_of(key, value)) != "STORED\r\n") ++wrong;
+    if (!socket.send("get " + key + "\r\n")) ++wrong;
+    if (i % 3 == 0 && wait_by(i % 2 == 0 ? "poll" : "select", socket.fd()) != 1) ++wrong;
+    if (socket.receive(kMiss) != hit_of(key, value)) ++wrong;
+  }
+  return wrong;
+}
+
+template <typename Work>
+void in_threads(int count, Work work) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back([&work, i] { work(i); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+TEST_CASE("key commands go by slots and all others over the connection: answers come in the order of the commands") {
+  const Place place;
+  const Socket socket = place.served();
+  CHECK(socket.ask(set_of("k", "hello")) == "STORED\r\n");
+  CHECK(socket.ask("get k missing\r\n", kMiss) == hit_of("k", "hello"));
+  CHECK(socket.ask("version\r\n").starts_with("VERSION "));
+  CHECK(socket.ask("stats\r\n", kMiss).starts_with("STAT "));
+  CHECK(socket.ask("get k\r\nverbosity 1\r\nget missing\r\nmn\r\n", "MN\r\n") ==
+        hit_of("k", "hello") + "OK\r\n" + kMiss + "MN\r\n");
+  CHECK(socket.ask("flush_all noreply\r\nget k\r\n", kMiss) == kMiss);
+  CHECK(socket.ask("nonsense\r\n") == "ERROR\r\n");
+  CHECK(socket.ask("quit\r\n") == "(closed)");
+}
+
+TEST_CASE("binary packets are served as lines are") {
+  const auto packet = [](char opcode, std::string_view key, uint8_t magic = 0x80) {
+    std::string bytes(24, '\0');
+    bytes[0] = static_cast<char>(magic);
+    bytes[1] = opcode;
+    bytes[3] = bytes[11] = static_cast<char>(key.size());
+    return bytes.append(key);
+  };
+  const Place place;
+  const Socket socket = place.served();
+  const std::string noop = packet(0x0a, "", 0x81);
+  const std::string heard =
+      socket.ask(packet(0x0b, "") + packet(0x09, "missing") + packet(0x10, "") + packet(0x0a, ""), noop);
+  REQUIRE(heard.size() > 24);
+  CHECK(heard.substr(0, 2) == std::string("\x81\x0b"));  // version; a quiet get that misses says nothing
+  CHECK(heard.find("curr_items") != std::string::npos);  // stat
+  CHECK(socket.ask(packet(0x0a, ""), noop) == noop);
+}
+
+TEST_CASE("each function that sends and each that receives serves the socket") {
+  const Place place;
+  const Socket socket = place.served();
+  for (const auto& send : kSends) {
+    for (const auto& receive : kReceives) {
+      CAPTURE(send.first);
+      CAPTURE(receive.first);
+      const std::string text = set_of("k", send.first);
+      CHECK(send.second(socket.fd(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+      std::string heard;
+      ssize_t got = 1;
+      while (got > 0 && !heard.ends_with("\r\n")) {
+        std::vector<char> room(5);  // less than has come, and not a byte more may be written
+        got = receive.second(socket.fd(), room.data(), room.size());
+        heard.append(room.data(), got > 0 ? static_cast<size_t>(got) : 0);
+      }
+      CHECK(heard == "STORED\r\n");
+    }
+  }
+}
+
+TEST_CASE("poll, ppoll, select and pselect see what has come, and a peek leaves it there") {
+  const Place place;
+  const Socket socket = place.served();
+  for (const char* const function : {"poll", "ppoll", "select", "pselect"}) {
+    CAPTURE(function);
+    for (const char* const text : {"get k\r\n", "version\r\n"}) {
+      CHECK(socket.send(text));
+      CHECK(wait_by(function, socket.fd()) == 1);
+      std::array<char, 4> first{};
+      CHECK(::recv(socket.fd(), first.data(), 3, MSG_PEEK) == 3);
+      CHECK(socket.receive("\r\n").starts_with(first.data()));
+    }
+  }
+}
+
+TEST_CASE("a poll of sockets of both kinds ends with whichever has something") {
+  const Place place;
+  const Socket first = place.served(), second = place.served();
+  std::array<int, 2> pipe{};
+  REQUIRE(::pipe(pipe.data()) == 0);
+  std::array<pollfd, 3> all{pollfd{first.fd(), POLLIN, 0}, {pipe[0], POLLIN, 0}, {second.fd(), POLLIN, 0}};
+  CHECK(::poll(all.data(), all.size(), 0) == 0);
+  CHECK(second.send("get k\r\n"));
+  CHECK(::poll(all.data(), all.size(), kForEver) == 1);
+  CHECK(all[2].revents == POLLIN);
+  CHECK(::write(pipe[1], "x", 1) == 1);
+  CHECK(::poll(all.data(), all.size(), kForEver) == 2);
+  CHECK((all[0].revents == 0 && all[1].revents == POLLIN));
+  CHECK(second.receive(kMiss) == kMiss);
+  for (const int fd : pipe) ::close(fd);
+}
+
+TEST_CASE("a socket that shall not block says EAGAIN until its answer has come, however it was told so") {
+  const Place place;
+  for (const bool by_ioctl : {false, true}) {
+    const Socket socket = place.served();
+    int on = 1;
+    CHECK((by_ioctl ? ::ioctl(socket.fd(), FIONBIO, &on) : ::fcntl(socket.fd(), F_SETFL, O_NONBLOCK)) == 0);
+    char byte = 0;
+    CHECK(::recv(socket.fd(), &byte, 1, 0) == -1);
+    CHECK(errno == EAGAIN);
+    CHECK(socket.send("get k\r\n"));
+    CHECK(wait_by("poll", socket.fd()) == 1);
+    CHECK(socket.receive(kMiss) == kMiss);
+  }
+}
+
+TEST_CASE("commands cut anywhere, thousands at once, and values that fit no slot") {
+  const Place place;
+  const Socket socket = place.served();
+  const std::string text = set_of("k", "hello");
+  for (size_t cut = 1; cut < text.size(); ++cut) {
+    CHECK(socket.send(text.substr(0, cut)));
+    CHECK(socket.ask(text.substr(cut)) == "STORED\r\n");
+  }
+  std::string many, expected;
+  for (int i = 0; i < 3000; ++i) {
+    many += "get k\r\n";
+    expected += hit_of("k", "hello");
+  }
+  CHECK(socket.ask(many + "mn\r\n", "MN\r\n") == expected + "MN\r\n");
+  const std::string large(700'000, 'x');
+  CHECK(socket.ask(set_of("large", large)) == "STORED\r\n");
+  CHECK(socket.ask("get large\r\n", kMiss) == hit_of("large", large));
+}
+
+TEST_CASE("a socket that is used as only the kernel can serve it is served by its connection") {
+  const Place place;
+  const std::vector<std::pair<const char*, int (*)(int)>> uses = {
+      {"dup", [](int fd) { return ::dup(fd); }},
+      {"dup2", [](int fd) { return ::dup2(fd, 200); }},
+      {"dup3", [](int fd) { return ::dup3(fd, 201, O_CLOEXEC); }},
+      {"fcntl", [](int fd) { return ::fcntl(fd, F_DUPFD_CLOEXEC, 202); }},
+      {"epoll",
+       [](int fd) {
+         const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+         epoll_event event{};
+         event.events = EPOLLIN;
+         return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? epoll : -1;
+       }},
+  };
+  for (const auto& use : uses) {
+    CAPTURE(use.first);
+    const Socket socket = place.served();
+    CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+    const int other = use.second(socket.fd());
+    CHECK(other >= 0);
+    CHECK(!socket.is_served());
+    CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+    ::close(other);
+  }
+}
+
+TEST_CASE("a socket that is closed as a stream, with an answer under way, leaves its number to the next file") {
+  const Place place;
+  const Socket socket = place.served();
+  CHECK(socket.send(set_of("k", "hello")));
+  std::FILE* const stream = ::fdopen(socket.fd(), "r+");
+  REQUIRE(stream != nullptr);
+  CHECK(std::fclose(stream) == 0);
+  CHECK(!socket.is_served());
+  std::array<int, 2> pipe{};
+  REQUIRE(::pipe(pipe.data()) == 0);  // the socket's number, and another one
+  CHECK(pipe[0] == socket.fd());
+  CHECK(::write(pipe[1], "x", 1) == 1);
+  std::array<char, 16> bytes{};
+  CHECK(::read(pipe[0], bytes.data(), bytes.size()) == 1);
+  ::close(pipe[1]);
+  CHECK(place.served().ask("get k\r\n", kMiss) == hit_of("k", "hello"));
+}
+
+TEST_CASE("what was sent is done when the socket is closed, shut for sending, or replaced") {
+  const Place place;
+  const std::string large(700'000, 'x');
+  { CHECK(place.served().send(set_of("closed", large, " noreply"))); }
+  const Socket socket = place.served();
+  CHECK(socket.ask("get closed\r\n", kMiss) == hit_of("closed", large));
+  const Socket shut = place.served();
+  CHECK(shut.send(set_of("shut", "x")));
+  CHECK(::shutdown(shut.fd(), SHUT_WR) == 0);
+  CHECK(!shut.send("get k\r\n"));
+  CHECK(shut.receive("(never)") == "STORED\r\n(closed)");
+  const Socket replaced = place.served();
+  CHECK(replaced.send(set_of("replaced", "y", " noreply")));
+  CHECK(::dup2(2, replaced.fd()) == replaced.fd());
+  CHECK(!replaced.is_served());
+  CHECK(socket.ask("get shut\r\n", kMiss) == hit_of("shut", "x"));
+  CHECK(socket.ask("get replaced\r\n", kMiss) == hit_of("replaced", "y"));
+}
+
+TEST_CASE("a forked child's socket is reset, and serves when it has connected again; the parent's goes on") {
+  const Place place;
+  const Socket socket = place.served();
+  CHECK(socket.ask(set_of("k", "hello")) == "STORED\r\n");
+  CHECK(socket.send("get k\r\n"));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte = 0;
+    if (::recv(socket.fd(), &byte, 1, 0) != -1 || errno != ECONNRESET) ::_exit(1);
+    if (wait_by("poll", socket.fd()) != 1 || ::close(socket.fd()) != 0) ::_exit(2);
+    const Socket own(place.proxy);
+    if (!own.is_served() || own.ask("get k\r\n", kMiss) != hit_of("k", "hello")) ::_exit(3);
+    ::_exit(own.send(set_of("of child", "")) && own.send(set_of("child", "x", " noreply")) ? 0 : 4);
+  }
+  CHECK(exit_code_of(child) == 0);
+  CHECK(socket.receive(kMiss) == hit_of("k", "hello"));
+  CHECK(socket.ask("get child\r\n", kMiss) == hit_of("child", "x"));
+}
+
+TEST_CASE("while its backend stands still the socket answers errors, in time for whoever waits, and can be closed") {
+  const Place place;
+  const Socket socket = place.served();
+  CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+  place.backend.halt();
+  {
+    const Socket closed = place.served();
+    CHECK(closed.send("get k\r\n"));
+  }
+  CHECK(socket.send("get k\r\n"));
+  CHECK(wait_by("poll", socket.fd()) == 1);
+  CHECK(socket.receive("\r\n").starts_with("SERVER_ERROR"));
+  place.backend.signal(SIGCONT);
+  std::string heard;
+  while (heard != kMiss) heard = socket.ask("get k\r\n");
+  CHECK(socket.is_served());
+}
+
+TEST_CASE("without its backend the socket answers errors, and serves again when the backend is back") {
+  Place place;
+  const Socket socket = place.served();
+  CHECK(socket.ask(set_of("k", "hello")) == "STORED\r\n");
+  CHECK(socket.send(set_of("k", "hello")));
+  place.backend.end(SIGKILL);
+  socket.receive("\r\n");  // whatever became of it
+  std::string heard;
+  while (!heard.starts_with("SERVER_ERROR")) heard = socket.ask("get k\r\n");
+  place.backend.start();
+  while (heard != kMiss) heard = socket.ask("get k\r\n");
+  CHECK(socket.is_served());
+}
+
+TEST_CASE(
+    "without its proxy the socket is closed when a command needs it, and a new one is served when the proxy is back") {
+  Place place;
+  {
+    const Socket socket = place.served(), idle = place.served();
+    CHECK(idle.ask("version\r\n").starts_with("VERSION "));  // so the proxy has accepted it
+    place.proxy.end(SIGKILL);
+    CHECK(!socket.ask("version\r\n").starts_with("VERSION"));
+    CHECK(idle.receive("(never)") == "(closed)");
+    CHECK(!Socket(place.proxy).is_connected());
+  }
+  place.proxy.start();
+  CHECK(place.served().ask("get k\r\n", kMiss) == kMiss);
+}
+
+TEST_CASE("threads with sockets of their own, all of one process, each get their own answers") {
+  const Place place;
+  REQUIRE(place.served().is_served());
+  std::atomic<int> wrong{0}, served{0};
+  in_threads(4, [&](int i) {
+    for (int round = 0; round < 5; ++round) {
+      const Socket first(place.proxy), second(place.proxy);
+      served += (first.is_served() ? 1 : 0) + (second.is_served() ? 1 : 0);
+      wrong += wrong_answers({&first, &second}, "t" + std::to_string(i) + ".", 60);
+    }
+  });
+  CHECK(wrong == 0);
+  CHECK(served > 0);
+}
+
+TEST_CASE("threads that use sockets which one thread has opened, and which share its sessions") {
+  const Place place;
+  const Socket first = place.served(), second = place.served(), third = place.served();
+  const std::array<const Socket*, 3> all{&first, &second, &third};
+  std::atomic<int> wrong{0};
+  in_threads(3,
+             [&](int i) { wrong += wrong_answers({all[static_cast<size_t>(i)]}, "s" + std::to_string(i) + ".", 200); });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a thread that waits for an answer before it is asked for gets it, however it waits") {
+  const Place place;
+  for (const bool polls : {false, true}) {
+    CAPTURE(polls);
+    const Socket socket = place.served();
+    std::string heard;
+    std::thread reader([&] {
+      if (polls) wait_by("poll", socket.fd());
+      heard = socket.receive(kMiss);
+    });
+    CHECK(socket.send("get k\r\n"));
+    reader.join();
+    CHECK(heard == kMiss);
+  }
+}
+
+TEST_CASE("one thread writes and another reads one socket: all answers come, in their order") {
+  const Place place;
+  const Socket socket = place.served();
+  constexpr int kCommands = 3000;
+  std::string expected, heard;
+  for (int i = 0; i < kCommands; ++i) expected += std::to_string(i + 1) + "\r\n";
+  CHECK(socket.ask(set_of("n", "0")) == "STORED\r\n");
+  std::thread reader([&] { heard = socket.receive("\r\n" + std::to_string(kCommands) + "\r\n"); });
+  bool is_sent = true;
+  for (int i = 0; i < kCommands; ++i) is_sent &= socket.send("incr n 1\r\n");
+  reader.join();
+  CHECK(is_sent);
+  CHECK(heard == expected);
+}
+
+TEST_CASE("a thread forks while others use their sockets: those go on, and the children end well") {
+  const Place place;
+  REQUIRE(place.served().is_served());
+  std::atomic<int> wrong{0};
+  std::atomic<bool> is_over{false};
+  std::thread user([&] {
+    const Socket socket(place.proxy);
+    while (!is_over) wrong += wrong_answers({&socket}, "u", 20);
+  });
+  const Socket socket = place.served();
+  for (int i = 0; i < 10; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const bool is_reset = socket.ask("get k\r\n").find(std::strerror(ECONNRESET)) != std::string::npos;
+      ::_exit(is_reset && Socket(place.proxy).ask("get k\r\n", kMiss) == kMiss ? 0 : 1);
+    }
+    CHECK(exit_code_of(child) == 0);
+    CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+  }
+  is_over = true;
+  user.join();
+  CHECK(wrong == 0);
+}
