@@ -93,6 +93,7 @@ class Worker:
 def egret():
     found = Egret(backend={"admin": "127.0.0.1:0"}, proxy={"workers": 1, "admin": "127.0.0.1:0"})
     assert ask(found.address, b"set shared 0 0 1\r\n0\r\n") == b"STORED\r\n"
+    wait_for(lambda: figure_of(found.backend, "egret_backend_sessions_closing") == 0, "sessions of the start to be over")
     yield found
     found.check_alive()
     found.stop()

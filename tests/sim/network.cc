@@ -218,8 +218,7 @@ class ClientEnd final : public transport::ClientEndpoint {
     link_->staged.clear();
     if (!link_->server_open || link_->broken) link_->cut();
     network_.preempt();
-    const auto twice = std::ranges::unique(written_servers_);
-    written_servers_.erase(twice.begin(), twice.end());
+    written_servers_.erase(std::unique(written_servers_.begin(), written_servers_.end()), written_servers_.end());
     for (transport::FlushServer* const server : std::exchange(written_servers_, {})) server->on_flush();
   }
   size_t poll(std::span<Event> events) override {

@@ -69,7 +69,7 @@ expect "a good host" '^ok   rxe0 port 1: state 4: ACTIVE, Ethernet \(RoCE\)$'
 expect "a good host" "^ok   rxe0 port 1 GIDs: .* = ::ffff:$EGRET_GUEST_ADDRESS \(RoCE v2"
 expect "a good host" '^ok   /dev/infiniband/uverbs0: '
 expect "a good host" '^ok   libibverbs: has a driver for 1 device$'
-expect "a good host" '^ok   memlock: .* may be needed: slots of [0-9]+MiB \(session_memory_total\) for [0-9]+ sessions \(max_sessions\), and 64KiB of queues for each$'
+expect "a good host" '^ok   memlock: .* may be needed: slots of [0-9]+MiB \(session_memory_total\) for [0-9]+ sessions \(max_sessions\), and 20KiB of queues for each$'
 expect "a good host" '^ok   rxe0: rxe: Soft-RoCE'
 expect "a good host" '^ok   rxe0 port 1 MTU: 9000 of dummy0, so queue pairs have 4096$'
 expect "a good host" "^ok   listen $where: can be listened on$"
@@ -78,7 +78,7 @@ echo "$said"
 echo "--- memory that may be pinned"
 examine pinched "$backend" --doctor --set "listen=$where" --set "$secret"
 expect_status 1 "64 KiB"
-expect "64 KiB" '^FAIL memlock: 64KiB may be pinned, [0-9]+KiB may be needed: .*not one session has room => systemd: LimitMEMLOCK=infinity; docker: --ulimit memlock=-1'
+expect "64 KiB" '^FAIL memlock: 64KiB may be pinned, [0-9]+MiB may be needed: .*not one session has room => systemd: LimitMEMLOCK=infinity; docker: --ulimit memlock=-1'
 start_backend pinched "$backend" --set "listen=$where" --set memory=16MiB --set "$secret"
 wait_for_line log "warning: memlock: 64KiB may be pinned"
 # With all slots at once: a session's first two fit into what may be pinned.

@@ -15,7 +15,7 @@ from test_hostile import GROUPS, HOSTILE, Honest
 SECRET = "0123456789abcdef0123456789abcdef"
 LIBRARY = servers.BUILD / "libegret_count_verbs.so"
 ENTRIES = 128 + 64  # of a completion queue, for one queue pair of the backend, whose peer does not say what window it asks for
-ENTRIES_OF_PROXY = 128 + 8 + 2  # of one that asks for two slots of each lane, and has a lane or none on each queue pair
+ENTRIES_OF_PROXY = 2 * (8 + 2)  # of one that asks for two slots of each lane, and has a lane or none on each queue pair
 SESSION_PAIRS = 4
 FIRST_PAIRS = 4  # for so many queue pairs a partition's first completion queue has room; each further one for twice what there is
 PARTITIONS = 2
