@@ -23,7 +23,7 @@ constexpr uint64_t kDescriptorsOfPartition = 4;
 constexpr uint64_t kOtherMappings = 2048;
 // What an idle proxy's session over a network has by default: the proxy's options idle_window and idle_slot_size.
 constexpr uint32_t kIdleWindow = 2;
-constexpr uint32_t kIdleSlot = 1280;
+constexpr uint32_t kIdleSlot = 1216;
 
 // What sessions take, by the dearest of the transports that the backend listens at. `egret-bench fleet` counts it.
 access::Needs needs_of(const Config& config) {

@@ -650,7 +650,7 @@ constexpr OptionRow kTable[] = {
      .measured_by = "egret_proxy_session_slot_bytes, egret_proxy_session_resizes_total and egret_stalls in stats"},
     {.name = "idle_slot_size",
      .type = OptionType::kSize,
-     .default_value = "1280",
+     .default_value = "1216",
      .help = "Most bytes of a slot, for requests and for responses, in such a session, 1KiB or more and a multiple of "
              "64. 0: as large as the others.",
      .max = wire::kMaxSlotSize,

@@ -109,7 +109,8 @@ void HealthWatch::set_membership(std::shared_ptr<const Membership> membership) {
     if (entry_of(entry.stats.get()) == nullptr) entry.stats->health.is_ejected.set(0);
   }
   look();
-  publish();  // who has left is not ejected any more
+  std::erase_if(held_back_, [this](const MemberStats* member) { return entry_of(member) == nullptr; });
+  publish();  // who has left is not ejected any more, nor held back
 }
 
 void HealthWatch::on_bell() {

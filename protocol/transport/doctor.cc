@@ -259,7 +259,8 @@ void check_memlock(const PinLimit& limit, const RdmaNeeds& needs, Findings& find
   const std::string queues =
       needs.queue_bytes == 0 ? "" : ", and " + base::size_text(needs.queue_bytes) + " of queues for each";
   constexpr uint64_t kMiB = 1 << 20;
-  const std::string wanted = std::to_string((needed + kMiB - 1) / kMiB) + "MiB may be needed: " + needs.arithmetic + queues;
+  const std::string wanted =
+      std::to_string((needed + kMiB - 1) / kMiB) + "MiB may be needed: " + needs.arithmetic + queues;
   if (limit.by_capability) return findings.ok("memlock", "no limit holds (CAP_IPC_LOCK); " + wanted);
   if (limit.bytes == PinLimit::kUnlimited) return findings.ok("memlock", "no limit; " + wanted);
   const std::string what = base::size_text(limit.bytes) + " may be pinned, " + wanted;

@@ -108,6 +108,15 @@ struct Place {
   }
 };
 
+// Until an answer begins like that. False: the socket was closed.
+bool ask_until(const Socket& socket, std::string_view wanted) {
+  std::string heard;
+  while (!heard.starts_with(wanted)) {
+    if (heard = socket.ask("get k\r\n"); heard.starts_with("(closed)")) return false;
+  }
+  return true;
+}
+
 std::string set_of(const std::string& key, const std::string& value, const std::string& more = "") {
   return "set " + key + " 0 0 " + std::to_string(value.size()) + more + "\r\n" + value + "\r\n";
 }
@@ -392,9 +401,9 @@ TEST_CASE("a forked child's socket is reset, and serves when it has connected ag
     char byte = 0;
     if (::recv(socket.fd(), &byte, 1, 0) != -1 || errno != ECONNRESET) ::_exit(1);
     if (wait_by("poll", socket.fd()) != 1 || ::close(socket.fd()) != 0) ::_exit(2);
-    const Socket own(place.proxy);
+    const Socket own = place.served();
     if (!own.is_served() || own.ask("get k\r\n", kMiss) != hit_of("k", "hello")) ::_exit(3);
-    ::_exit(own.send(set_of("of child", "")) && own.send(set_of("child", "x", " noreply")) ? 0 : 4);
+    ::_exit(own.send(set_of("of_child", "")) && own.send(set_of("child", "x", " noreply")) ? 0 : 4);
   }
   CHECK(exit_code_of(child) == 0);
   CHECK(socket.receive(kMiss) == hit_of("k", "hello"));
@@ -414,8 +423,7 @@ TEST_CASE("while its backend stands still the socket answers errors, in time for
   CHECK(wait_by("poll", socket.fd()) == 1);
   CHECK(socket.receive("\r\n").starts_with("SERVER_ERROR"));
   place.backend.signal(SIGCONT);
-  std::string heard;
-  while (heard != kMiss) heard = socket.ask("get k\r\n");
+  CHECK(ask_until(socket, kMiss));
   CHECK(socket.is_served());
 }
 
@@ -426,10 +434,9 @@ TEST_CASE("without its backend the socket answers errors, and serves again when 
   CHECK(socket.send(set_of("k", "hello")));
   place.backend.end(SIGKILL);
   socket.receive("\r\n");  // whatever became of it
-  std::string heard;
-  while (!heard.starts_with("SERVER_ERROR")) heard = socket.ask("get k\r\n");
+  CHECK(ask_until(socket, "SERVER_ERROR"));
   place.backend.start();
-  while (heard != kMiss) heard = socket.ask("get k\r\n");
+  CHECK(ask_until(socket, kMiss));
   CHECK(socket.is_served());
 }
 
@@ -454,7 +461,7 @@ TEST_CASE("threads with sockets of their own, all of one process, each get their
   std::atomic<int> wrong{0}, served{0};
   in_threads(4, [&](int i) {
     for (int round = 0; round < 5; ++round) {
-      const Socket first(place.proxy), second(place.proxy);
+      const Socket first = place.served(), second(place.proxy);
       served += (first.is_served() ? 1 : 0) + (second.is_served() ? 1 : 0);
       wrong += wrong_answers({&first, &second}, "t" + std::to_string(i) + ".", 60);
     }

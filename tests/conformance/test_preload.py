@@ -489,7 +489,15 @@ WHOSE = r"""
 def can_change_user(directory):
     with open("/proc/self/status", encoding="ascii") as status:
         is_held = "NoNewPrivs:\t1" in status.read()
-    return os.getuid() == 0 and not is_held and not os.statvfs(directory).f_flag & os.ST_NOSUID
+    if os.getuid() != 0 or is_held or os.statvfs(directory).f_flag & os.ST_NOSUID:
+        return False
+    scratch = directory / "scratch"
+    scratch.touch()
+    try:
+        os.chown(scratch, 65534, 65534)
+    except OSError:  # a user namespace without that user
+        return False
+    return True
 
 
 @pytest.mark.parametrize("bit, who", [(0o4000, "euid=65534 egid=0"), (0o2000, "euid=0 egid=65534")], ids=["setuid", "setgid"])

@@ -187,7 +187,9 @@ class ClientEnd final : public transport::ClientEndpoint {
     network_.preempt();
     if (link_->is_local() && link_->at_flush[lane] != nullptr) {
       base::publish_word(data(link_->requests) + offset, first_word);
-      written_servers_.push_back(link_->at_flush[lane]);
+      if (std::ranges::find(written_servers_, link_->at_flush[lane]) == written_servers_.end()) {
+        written_servers_.push_back(link_->at_flush[lane]);
+      }
       return;
     }
     if (link_->is_shm()) return link_->store_buffer.push_back({offset, first_word});
@@ -218,7 +220,6 @@ class ClientEnd final : public transport::ClientEndpoint {
     link_->staged.clear();
     if (!link_->server_open || link_->broken) link_->cut();
     network_.preempt();
-    written_servers_.erase(std::unique(written_servers_.begin(), written_servers_.end()), written_servers_.end());
     for (transport::FlushServer* const server : std::exchange(written_servers_, {})) server->on_flush();
   }
   size_t poll(std::span<Event> events) override {

@@ -94,7 +94,7 @@ void Partition::FlushedLane::on_flush() {
 }
 
 void Partition::FlushedLane::on_ring() {
-  partition.poll_rings();
+  partition.poll_rings_of(binding);
 }
 
 bool Partition::read_messages() {
@@ -133,7 +133,7 @@ void Partition::attach(rpc::LaneBinding lane) {
   attached_.push_back(lane.session_id);
   if (lane.home == number_ || has_lane_rings(lane)) homes_.push_back(lane);
   if (!lane.is_served_at_flush) return;
-  FlushedLane& flushed = *(at_flush_[lane.session_id] = std::make_unique<FlushedLane>(*this, id, *same_process));
+  FlushedLane& flushed = *(at_flush_[lane.session_id] = std::make_unique<FlushedLane>(*this, id, lane, *same_process));
   same_process->serve_at_flush(number_, &flushed);
   poller_.serve(id);  // what was flushed before
 }
@@ -149,22 +149,24 @@ void Partition::detach(uint64_t session_id) {
 
 bool Partition::poll_rings() {
   bool any = false;
-  for (const rpc::LaneBinding& home : homes_) {
-    server_.network.acting_partition = number_;
-    std::array<Event, kRingBatch> events;
-    const size_t count = has_lane_rings(home) ? home.endpoint->poll_lane(number_, events) : home.endpoint->poll(events);
-    for (const Event& event : std::span(events).first(count)) {
-      if (event.kind != Event::Kind::kRing || event.lane >= home.layout.lanes) continue;
-      if (event.lane == number_) {
-        poller_.ring(home.session_id);
-      } else {
-        ++server_.rings_relayed;
-        server_.partitions[event.lane]->post({.kind = Message::Kind::kRing, .lane = home});
-      }
-    }
-    any |= count > 0;
-  }
+  for (const rpc::LaneBinding& home : homes_) any |= poll_rings_of(home);
   return any;
+}
+
+bool Partition::poll_rings_of(const rpc::LaneBinding& home) {
+  server_.network.acting_partition = number_;
+  std::array<Event, kRingBatch> events;
+  const size_t count = has_lane_rings(home) ? home.endpoint->poll_lane(number_, events) : home.endpoint->poll(events);
+  for (const Event& event : std::span(events).first(count)) {
+    if (event.kind != Event::Kind::kRing || event.lane >= home.layout.lanes) continue;
+    if (event.lane == number_) {
+      poller_.ring(home.session_id);
+    } else {
+      ++server_.rings_relayed;
+      server_.partitions[event.lane]->post({.kind = Message::Kind::kRing, .lane = home});
+    }
+  }
+  return count > 0;
 }
 
 void Partition::drop_all() {

@@ -56,12 +56,13 @@ class Partition final : private rpc::DeliveryRelay {
  private:
   // A lane whose client is in this thread.
   struct FlushedLane final : transport::FlushServer {
-    FlushedLane(Partition& of, rpc::LaneId lane, transport::SameProcess& where)
-        : partition(of), id(lane), same_process(where) {}
+    FlushedLane(Partition& of, rpc::LaneId lane, const rpc::LaneBinding& what, transport::SameProcess& where)
+        : partition(of), id(lane), binding(what), same_process(where) {}
     void on_flush() override;
     void on_ring() override;
     Partition& partition;
     const rpc::LaneId id;
+    const rpc::LaneBinding binding;
     transport::SameProcess& same_process;
   };
 
@@ -69,6 +70,7 @@ class Partition final : private rpc::DeliveryRelay {
   void attach(rpc::LaneBinding lane);
   void detach(uint64_t session_id);
   bool poll_rings();
+  bool poll_rings_of(const rpc::LaneBinding& home);
   void report_broken();
   bool park();
   void rest();

@@ -73,7 +73,7 @@ TEST_CASE(
 
 TEST_CASE("a thousand hosts of four workers and 16 partitions fit into what the unit gives on a host of 2 GiB") {
   Needs wanted = needs();
-  wanted.least_bytes = 16 * (64 + 2 * (1280 + 1280));
+  wanted.least_bytes = 16 * (64 + 2 * (1216 + 1216));
   const Room room{.descriptors = 65536, .mappings = 65530, .memory = 2 * kGiB, .memory_source = "this host's"};
   CHECK(most_sessions_of(room, wanted, slot_memory_of(room, wanted).value).value >= 4000);
 }

@@ -202,7 +202,7 @@ TEST_CASE("limits of sessions follow from this host unless told, and what is tol
   CHECK(own.quota.sessions.value >= 1);
   CHECK_FALSE(own.quota.sessions.arithmetic.empty());
   CHECK_FALSE(own.quota.memory.arithmetic.empty());
-  CHECK(own.quota.least_bytes == 2 * (64 + 2 * (1280 + 1280)));
+  CHECK(own.quota.least_bytes == 2 * (64 + 2 * (1216 + 1216)));
   CHECK(own.needs.descriptors * own.quota.sessions.value + own.needs.other_descriptors <= own.room.descriptors);
 
   const auto rings_of = [](const std::vector<std::string>& settings) { return config_of(settings).quota.lane_rings; };
@@ -244,7 +244,7 @@ TEST_CASE("what a session takes is that of the dearest transport that is listene
 
 TEST_CASE("a thousand idle hosts pin at most 128 MB on a backend of 16 partitions, with the queues of their sessions") {
   const Config backend = config_of({"listen=rdma:*:1", "partitions=16", "memory=1GiB"});
-  const uint64_t slots = (backend.needs.least_bytes + 8191) / 4096 * 4096;  // two memories, each of whole pages
+  const uint64_t slots = (backend.needs.least_bytes + 2 * 4095) / 4096 * 4096;  // two memories, each of whole pages
   CHECK(1000 * (slots + backend.needs.queue_bytes) <= 128'000'000);
 }
 

@@ -189,6 +189,26 @@ TEST_CASE("who does not answer is held back from the moment keys go by the next 
   CHECK(pool.counters.owed.get() <= 1);
 }
 
+// Workers go by the members before until they have applied the next ones.
+TEST_CASE("who is held back and leaves is held back as long as a snapshot is of the members before") {
+  Pool pool;
+  pool.change({0, 1, 2});
+  pool.run_until([&] { return pool.backends[2].changes.size() == 3; });
+  pool.backends[1].member.behaviour = Behaviour::kRefusesConnection;
+  pool.change({0, 1, 2, 3});
+  REQUIRE(pool.is_out(1));
+  const MemberStats& leaves = pool.stats(1);
+  const std::shared_ptr<const Membership> before = pool.now;
+  pool.begin_change({0, 2, 3});
+  pool.run_until([&] { return pool.is_told; });
+  pool.teller.put_in_force(pool.next);
+  CHECK(pool.state.get()->membership() <= before->version());
+  CHECK(pool.state.get()->is_ejected(leaves));
+  pool.watch.set_membership(pool.next);
+  CHECK(pool.state.get()->membership() == pool.next->version());
+  CHECK(pool.state.get()->ejected() == 0);
+}
+
 TEST_CASE("one that is ejected is not waited for, and told when it answers its probe, before keys go to it") {
   Pool pool;
   pool.change({0, 1, 2});

@@ -322,11 +322,11 @@ TEST_CASE("InfiniBand without IPoIB has no addresses that rdma: could name") {
 TEST_CASE("memlock counts the queues of each session") {
   Host host;
   host.needs.queue_bytes = queue_bytes(128, 64, 1);
-  CHECK(host.needs.queue_bytes == (64 + 1 + 12 + 12 + 3) * 1024);  // sends, receives, completions, frames, whole pages
+  CHECK(host.needs.queue_bytes == (64 + 1 + 24 + 12 + 3) * 1024);  // sends, receives, completions, frames, whole pages
   CHECK(queue_bytes(512, 256, 4) > 3 * queue_bytes(512, 256, 1));
   check_problem(host.examined(),
-                {"warn memlock: 256MiB may be pinned, 279MiB may be needed: 256 sessions (max_sessions) x 1MiB",
-                 ", and 92KiB of queues for each", "there is room for 234 sessions"});
+                {"warn memlock: 256MiB may be pinned, 282MiB may be needed: 256 sessions (max_sessions) x 1MiB",
+                 ", and 104KiB of queues for each", "there is room for 232 sessions"});
 }
 
 TEST_CASE("huge pages: wanted only where a session's memories fill some") {

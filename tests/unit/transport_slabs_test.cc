@@ -110,8 +110,8 @@ TEST_CASE("a thousand small sessions of 16 lanes lie in 90 MB") {
   Slabs slabs;
   std::vector<Slabs::Part> parts;
   for (int session = 0; session < 1000; ++session) {
-    parts.push_back(taken(slabs, 16 * (64 + 2 * 1280)));
-    parts.push_back(taken(slabs, 16 * 2 * 1280));
+    parts.push_back(taken(slabs, 16 * (64 + 2 * 1216)));
+    parts.push_back(taken(slabs, 16 * 2 * 1216));
   }
   CHECK(slabs.mapped_bytes() <= 90'000'000);
 }

@@ -75,15 +75,15 @@ TEST_CASE("the largest layout's sizes do not overflow") {
 }
 
 TEST_CASE("what a session of 16 lanes takes with the slots that it begins with, at either end") {
-  const RegionLayout small{.lanes = 16, .window = 2, .request_slot_size = 1280, .response_slot_size = 1280};
+  const RegionLayout small{.lanes = 16, .window = 2, .request_slot_size = 1216, .response_slot_size = 1216};
   REQUIRE(small.is_valid());
   const auto pages = [](size_t bytes) { return (bytes + 4095) / 4096 * 4096; };
   const size_t backend = pages(small.request_bytes()) + pages(small.response_bytes());
-  CHECK(backend == 84 * 1024);
+  CHECK(backend == 80 * 1024);
   // The client has images of both memories, a reply slot for each response slot, and a pointer for each op under way.
   const size_t client = backend + pages(small.response_bytes());
   const size_t heap = size_t{small.lanes} * small.window * max_ops(small) * sizeof(void*);
-  CHECK(client == 124 * 1024);
+  CHECK(client == 120 * 1024);
   CHECK(heap <= 41 * 1024);
   CHECK(100 * (client + heap) <= 64'000'000);
 }

@@ -221,7 +221,7 @@ bool Teller::is_in_force(const Debtor& debtor) const {
 }
 
 void Teller::put_in_force(std::shared_ptr<const Membership> membership) {
-  in_force_ = std::move(membership);
+  before_ = std::exchange(in_force_, std::move(membership));
   is_pending_ = false;
   is_waited_for_ = false;
   for (const auto& [key, debtor] : debtors_) debtor->is_held_back = is_in_force(*debtor) && debtor->debt.holds_back();
@@ -233,8 +233,15 @@ void Teller::put_in_force(std::shared_ptr<const Membership> membership) {
   look_.activate();
 }
 
+// Keys go by the members before until workers have applied these: who was held back, and leaves, stays so (HealthWatch forgets
+// it with the next membership).
 void Teller::hold_back() {
   std::vector<const MemberStats*> held;
+  for (const Membership::Entry& entry : before_->members()) {
+    const bool is_leaving = index_of(*in_force_, entry.member) == kNoMember;
+    if (is_leaving && entry.stats->health.is_held_back.get() != 0) held.push_back(entry.stats.get());
+  }
+  before_ = in_force_;
   for (const Membership::Entry& entry : in_force_->members()) {
     const auto at = debtors_.find(key_of(entry.member));
     const bool is_held = at != debtors_.end() && at->second->is_held_back;

@@ -96,7 +96,8 @@ class Teller final : public Readmission {
   uint64_t patience_ns_ = kPatienceNs;
   std::shared_ptr<const Membership> last_ = std::make_shared<const Membership>();      // that members were told of
   std::shared_ptr<const Membership> in_force_ = std::make_shared<const Membership>();  // where keys go
-  std::map<std::string, std::unique_ptr<Debtor>> debtors_;                             // by name and address
+  std::shared_ptr<const Membership> before_ = in_force_;    // put_in_force(): where they went
+  std::map<std::string, std::unique_ptr<Debtor>> debtors_;  // by name and address
   size_t errands_ = 0;
   bool is_waited_for_ = false;  // on_told() comes
   bool is_pending_ = false;     // from tell() to put_in_force()

@@ -1,6 +1,7 @@
 #include "pool/warm/pulls.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "pool/warm/phase.h"
@@ -29,13 +30,16 @@ void Pulls::keep(std::shared_ptr<const Membership> before) {
   if (before_ == nullptr) return;
   std::map<const MemberStats*, ClientSession*> sessions;
   for (const auto& session : pool_.sessions()) sessions[pool_.member_of(*session).stats.get()] = session.get();
+  std::set<const MemberStats*> owners;
+  for (const Membership::Entry& entry : pool_.membership().members()) owners.insert(entry.stats.get());
   std::vector<ClientSession*> asked;
   for (const Membership::Entry& entry : before_->members()) {
     const auto at = sessions.find(entry.stats.get());
     members_before_.emplace_back();
     if (at == sessions.end()) continue;
-    // It leaves while others stand in for it, unpurged: what they have may be newer. The health is that of before.
-    if (pool_.is_leaving(*at->second) && pool_.health().is_ejected(*entry.stats)) continue;
+    // It owns no key any more, and others may stand in for it, who have newer values: it is not purged of those. The health is
+    // that of before.
+    if (!owners.contains(entry.stats.get()) && pool_.health().is_ejected(*entry.stats)) continue;
     members_before_.back().session = std::make_unique<rpc::SessionAnchor>(*at->second);
     asked.push_back(at->second);
   }

@@ -28,7 +28,7 @@ constexpr uint32_t receives_for(uint32_t lanes, uint32_t queue_pairs, uint32_t w
 }
 
 // What finds no place in a send queue waits for one (VerbsLink): so these are for what is usual at once. The server's: a
-// delivery for each message, and frames.
+// delivery for each message, and frames. Those that are done and not known to be hold places, too, so a burst may wait.
 constexpr uint32_t server_sends_for(uint32_t lanes, uint32_t queue_pairs, uint32_t window) {
   if (window == 0) return kServerSends;
   return std::min(kServerSends, kFrameReceives + messages_of_a_pair(lanes, queue_pairs, window));
@@ -41,12 +41,13 @@ constexpr uint32_t client_sends_for(uint32_t lanes, uint32_t queue_pairs, uint32
 }
 
 // What the queues of one session pin, as a device of large entries needs it: sends of 320 bytes with their inline data,
-// receives of 16, each queue a power of two; its part of a thread's completions, of 64; and the buffers of frames.
+// receives of 16, each queue a power of two; its part of a thread's completions, of 64, and as many spare ones, since the
+// thread's queues of completions are made for sessions to come; and the buffers of frames.
 constexpr uint64_t queue_bytes(uint64_t sends, uint64_t receives, uint64_t queue_pairs) {
   constexpr uint64_t kFrames = 12 << 10;
   constexpr uint64_t kPage = 4 << 10;
   const uint64_t queues = std::bit_ceil(sends * 320) + std::bit_ceil(receives * 16);
-  const uint64_t completions = (sends + receives) * 64;
+  const uint64_t completions = (sends + receives) * 2 * 64;
   const uint64_t of_a_pair = (queues + completions + kPage - 1) / kPage * kPage;
   return queue_pairs * of_a_pair + kFrames;
 }

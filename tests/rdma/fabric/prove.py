@@ -142,14 +142,14 @@ def prove_growth():
     backend = start_backend()
     proxy = start_proxy(options={"give_back_after": "4s", "window": 16})
     servers.wait_for(lambda: serves(proxy), "the proxy to serve")
-    check("it begins with", sizes(proxy)[-1], ("2", "1280", "1280"))
+    check("it begins with", sizes(proxy)[-1], ("2", "1216", "1216"))
 
     def is_large():
         values(proxy)
         return sizes(proxy)[-1] == ("16", "4096", "4096")
     servers.wait_for(is_large, "the session to grow")
     values(proxy)
-    servers.wait_for(lambda: sizes(proxy)[-1] == ("2", "1280", "1280"), "the session to give its slots back")
+    servers.wait_for(lambda: sizes(proxy)[-1] == ("2", "1216", "1216"), "the session to give its slots back")
     check_served(proxy)
     check("no session was lost", "session_lost" in proxy.log(), False)
     counts = backend.counts()

@@ -27,7 +27,7 @@ struct FleetOptions {
   std::vector<uint32_t> backends{1, 10, 100};              // of a proxy's worker
   uint32_t lanes = 16;                                     // of each of those
   uint32_t window = 2;                                     // as a proxy's idle_window
-  uint32_t slot_size = 1280;                               // as its idle_slot_size
+  uint32_t slot_size = 1216;                               // as its idle_slot_size
   std::vector<uint32_t>
       restarts;        // numbers of sessions for which the backend is restarted, too; they are among `sessions`
   double seconds = 1;  // of each measurement
