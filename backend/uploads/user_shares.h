@@ -40,7 +40,7 @@ class UserShares {
   bool is_within(uint64_t held, uint64_t more, uint64_t room) const {
     return attached_ <= 1 || held == 0 || held + more <= room / 100 * percent_;
   }
-  // The user whose uploads hold most, `asking` left out. Null: no other user has uploads.
+  // Of all users but `asking`, the one whose uploads hold most bytes. Null: no other user has an upload.
   User* largest_but(const User& asking) const {
     User* largest = nullptr;
     for (const auto& user : users_) {

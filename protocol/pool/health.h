@@ -47,7 +47,7 @@ struct Absent {
 class Health {
  public:
   Health() = default;  // nobody is ejected
-  // `membership`: the version of the one whose members were judged.
+  // `membership`: see membership().
   Health(uint64_t version, std::vector<Absent> absent, uint64_t membership = 0)
       : version_(version), membership_(membership), absent_(std::move(absent)) {
     std::ranges::sort(absent_, {}, &Absent::member);
@@ -57,7 +57,7 @@ class Health {
 
   // 0, 1, 2, …: another number is another snapshot.
   uint64_t version() const { return version_; }
-  // Who has left by this one is not named any more, absent or not.
+  // The version of the membership whose members were judged. Members that are not in it are not named, even if they are absent.
   uint64_t membership() const { return membership_; }
   // Null: it is in service.
   const Absent* find(const MemberStats& member) const {

@@ -63,8 +63,8 @@ class Pool {
                                          uint64_t leave_ns = kLeaveNs);
   const Membership& membership() const { return *membership_; }
   // Sessions with ejected members are closed from now on, those with members that returned are started. Between two
-  // passes, and after apply(). False: it is of members that come later, and is not taken before they are applied: it does
-  // not name those absent that leave with them, to whom keys still go here.
+  // passes, and after apply(). False: it judges the members of a later membership, which is to be applied first.
+  // Members that leave with that one are not named absent any more, and keys would go to them here.
   bool take(std::shared_ptr<const Health> health);
   const Health& health() const { return *health_; }
 

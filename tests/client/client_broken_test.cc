@@ -65,7 +65,8 @@ struct Log {
   Log() {
     egret_log(
         [](void* user, int level, const char* line) {
-          const int64_t left = std::exchange(left_until_refusal, -1);  // this is not libegret's
+          const int64_t left =
+              std::exchange(left_until_refusal, -1);  // the test's own line is not to be refused memory
           static_cast<Log*>(user)->text += std::to_string(level) + " " + line + "\n";
           left_until_refusal = left;
         },

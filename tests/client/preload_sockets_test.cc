@@ -53,7 +53,7 @@ class Socket {
     at.sun_family = AF_UNIX;
     std::memcpy(at.sun_path, path.c_str(), path.size() + 1);
     is_connected_ = ::connect(fd_, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
-    const timeval limit{60, 0};  // a test that hangs fails
+    const timeval limit{60, 0};  // so a call that would wait for ever fails
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   }
   Socket(Socket&& from) noexcept : fd_(std::exchange(from.fd_, -1)), is_connected_(from.is_connected_) {}
@@ -236,7 +236,7 @@ TEST_CASE("binary packets are served as lines are") {
       socket.ask(packet(0x0b, "") + packet(0x09, "missing") + packet(0x10, "") + packet(0x0a, ""), noop);
   REQUIRE(heard.size() > 24);
   CHECK(heard.substr(0, 2) == std::string("\x81\x0b"));  // version; a quiet get that misses says nothing
-  CHECK(heard.find("curr_items") != std::string::npos);  // stat
+  CHECK(heard.find("curr_items") != std::string::npos);  // from the real connection: of "stats"
   CHECK(socket.ask(packet(0x0a, ""), noop) == noop);
 }
 

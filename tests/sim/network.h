@@ -15,8 +15,8 @@
 // each lane has a ring, a ring wakes the lane's partition; another partition that polls that lane aborts.
 //
 // kLocal is kShm within one process, whose workers serve partitions themselves (`workers`): what a client writes to a lane
-// of its own thread is executed within its flush(), and nobody is woken for it. A ring is heard at once, in the home's
-// thread or by its descriptor.
+// of its own thread is executed within its flush(), and nobody is woken for it. A ring is not under way: it calls the home
+// if that is of the client's own thread, and wakes it otherwise.
 //
 // kTcp is a stream each way: what was staged first arrives first, a request's first word behind the rest of it, and a
 // request rings its lane. The server delivers every response into the response image, in order; reads abort. Both ends'

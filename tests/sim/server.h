@@ -26,8 +26,8 @@ class Partition final : private rpc::DeliveryRelay {
   Partition(Server& server, uint32_t number, rpc::OpHandler& handler);
 
   void step();
-  // The same where a worker of one process serves it (backend::Partition, driven): a round, and whether anything was done;
-  // after one that found nothing, whether the thread may block.
+  // Instead of step(), where a worker of the same process serves the partition (as backend::Partition). poll(): one round;
+  // whether it did anything. prepare_sleep(), after a round that did nothing: whether the worker may block.
   bool poll();
   bool prepare_sleep();
   // It has a message or a ring to look at.
@@ -140,7 +140,7 @@ struct ServerOptions {
   bool park_always = false;
   uint64_t torn_limit_ns = 1'000'000'000;
   rpc::PushRules push = {};
-  bool is_driven = false;  // its partitions, by workers of the same process
+  bool is_driven = false;  // workers of the same process serve its partitions
 };
 
 class Server {

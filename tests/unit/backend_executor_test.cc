@@ -527,7 +527,7 @@ TEST_SUITE("chunks and pins") {
   }
 
   TEST_CASE("a get that ends its item can be read to the end, however many were read just before") {
-    Partition partition;  // with room for two such pins
+    Partition partition;  // its room for pins holds two of these values
     const std::string value(900'000, 'v');
     for (int i = 0; i < 20; ++i) {
       REQUIRE(partition.code(make(OpCode::kSet, "key", value)) == ResultCode::kStored);
@@ -543,7 +543,7 @@ TEST_SUITE("chunks and pins") {
   }
 
   TEST_CASE("gets that touch one item again and again, and read it to its end, leave room for others") {
-    Partition partition;  // with room for two such pins
+    Partition partition;  // its room for pins holds two of these values
     const std::string value(900'000, 'v');
     for (const std::string key : {"hot", "warm", "key"}) {
       REQUIRE(partition.code(make(OpCode::kSet, key, value)) == ResultCode::kStored);

@@ -166,7 +166,7 @@ void Teller::set_options(bool is_on, const rpc::SessionOptions& session, uint64_
     debtor->debt = Debt();
     debtor->is_waited_for = debtor->is_held_back = false;
   }
-  hold_back();
+  hold_back(*in_force_);
   look_.activate();
 }
 
@@ -221,11 +221,11 @@ bool Teller::is_in_force(const Debtor& debtor) const {
 }
 
 void Teller::put_in_force(std::shared_ptr<const Membership> membership) {
-  before_ = std::exchange(in_force_, std::move(membership));
+  const std::shared_ptr<const Membership> before = std::exchange(in_force_, std::move(membership));
   is_pending_ = false;
   is_waited_for_ = false;
   for (const auto& [key, debtor] : debtors_) debtor->is_held_back = is_in_force(*debtor) && debtor->debt.holds_back();
-  hold_back();
+  hold_back(*before);
   for (const auto& [key, debtor] : debtors_) {
     if (debtor->is_held_back) observer_.on_held_back(debtor->member, debtor->why);
   }
@@ -233,15 +233,14 @@ void Teller::put_in_force(std::shared_ptr<const Membership> membership) {
   look_.activate();
 }
 
-// Keys go by the members before until workers have applied these: who was held back, and leaves, stays so (HealthWatch forgets
-// it with the next membership).
-void Teller::hold_back() {
+// `before`: the members that the ones in force replace just now, or those in force. Workers go by them until they have applied the
+// next ones, so a member that is held back and leaves stays held back; HealthWatch drops it with the next membership.
+void Teller::hold_back(const Membership& before) {
   std::vector<const MemberStats*> held;
-  for (const Membership::Entry& entry : before_->members()) {
+  for (const Membership::Entry& entry : before.members()) {
     const bool is_leaving = index_of(*in_force_, entry.member) == kNoMember;
     if (is_leaving && entry.stats->health.is_held_back.get() != 0) held.push_back(entry.stats.get());
   }
-  before_ = in_force_;
   for (const Membership::Entry& entry : in_force_->members()) {
     const auto at = debtors_.find(key_of(entry.member));
     const bool is_held = at != debtors_.end() && at->second->is_held_back;
@@ -311,7 +310,7 @@ void Teller::on_over(Debtor& debtor, Outcome outcome, const std::string& why) {
   if (!debtor.debt.is_paid()) return start(debtor);  // another change has come meanwhile
   debtor.is_waited_for = false;
   if (std::exchange(debtor.is_held_back, false)) {
-    hold_back();
+    hold_back(*in_force_);
     observer_.on_let_in(debtor.member);
   }
   if (debtor.done) std::exchange(debtor.done, nullptr)(base::Status::ok());

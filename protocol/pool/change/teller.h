@@ -82,7 +82,7 @@ class Teller final : public Readmission {
   void start(Debtor& debtor);
   void on_over(Debtor& debtor, Outcome outcome, const std::string& why);
   void count(const Debtor& debtor, Outcome outcome, const std::string& why);
-  void hold_back();
+  void hold_back(const Membership& before);
   bool is_in_force(const Debtor& debtor) const;
 
   events::EventLoop& loop_;
@@ -96,8 +96,7 @@ class Teller final : public Readmission {
   uint64_t patience_ns_ = kPatienceNs;
   std::shared_ptr<const Membership> last_ = std::make_shared<const Membership>();      // that members were told of
   std::shared_ptr<const Membership> in_force_ = std::make_shared<const Membership>();  // where keys go
-  std::shared_ptr<const Membership> before_ = in_force_;    // put_in_force(): where they went
-  std::map<std::string, std::unique_ptr<Debtor>> debtors_;  // by name and address
+  std::map<std::string, std::unique_ptr<Debtor>> debtors_;                             // by name and address
   size_t errands_ = 0;
   bool is_waited_for_ = false;  // on_told() comes
   bool is_pending_ = false;     // from tell() to put_in_force()

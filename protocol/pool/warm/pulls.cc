@@ -37,8 +37,8 @@ void Pulls::keep(std::shared_ptr<const Membership> before) {
     const auto at = sessions.find(entry.stats.get());
     members_before_.emplace_back();
     if (at == sessions.end()) continue;
-    // It owns no key any more, and others may stand in for it, who have newer values: it is not purged of those. The health is
-    // that of before.
+    // It was ejected and owns no key any more: others may have stood in for it, and what they changed is not purged on it. (The
+    // pool takes the next health after this call.)
     if (!owners.contains(entry.stats.get()) && pool_.health().is_ejected(*entry.stats)) continue;
     members_before_.back().session = std::make_unique<rpc::SessionAnchor>(*at->second);
     asked.push_back(at->second);

@@ -21,21 +21,21 @@ constexpr uint32_t messages_of_a_pair(uint32_t lanes, uint32_t queue_pairs, uint
   return std::max(lanes_of_a_pair, 1u) * std::min(window, kMostWindow);
 }
 
-// Receives for frames, and one for each message: none finds no receive, and no device has to send one again. `window` 0, a
-// peer of release 0.1.0, which does not say it: 64 in all, as it had.
+// Receives for frames, and one for each message, so that each message finds a receive and no device has to send it again.
+// `window` 0: a peer of release 0.1.0, which does not say its window; it gets 64 in all, as before.
 constexpr uint32_t receives_for(uint32_t lanes, uint32_t queue_pairs, uint32_t window) {
   return window == 0 ? 64 : kFrameReceives + messages_of_a_pair(lanes, queue_pairs, window);
 }
 
-// What finds no place in a send queue waits for one (VerbsLink): so these are for what is usual at once. The server's: a
-// delivery for each message, and frames. Those that are done and not known to be hold places, too, so a burst may wait.
+// A work request that finds no place in the send queue waits in VerbsLink, so a queue need not have room for the worst case.
+// The server's: one delivery for each message, and frames. Deliveries that are over, but not signalled, still hold places, so
+// a burst may wait.
 constexpr uint32_t server_sends_for(uint32_t lanes, uint32_t queue_pairs, uint32_t window) {
   if (window == 0) return kServerSends;
   return std::min(kServerSends, kFrameReceives + messages_of_a_pair(lanes, queue_pairs, window));
 }
 
-// The client's: the request of each message and its READ, and as many again that are done and not known to be, since not
-// each one is signalled.
+// The client's: the request of each message and its READ, and as many again that are over, but not signalled.
 constexpr uint32_t client_sends_for(uint32_t lanes, uint32_t queue_pairs, uint32_t window) {
   return std::min(kClientSends, kFrameReceives + 4 * messages_of_a_pair(lanes, queue_pairs, window));
 }
