@@ -131,6 +131,7 @@ void PoolControl::change() {
   // Those of whom members are being told come before these, too.
   const Membership* const told = next_ != nullptr ? next_.get() : now.get();
   proxy_.joining.set(Membership(rule_, members, proxy_.workers.size(), {newest.get(), told, now.get()}, gutter_));
+  teller_.foresee(*proxy_.joining.get());
   for (const auto& worker : workers_) worker->reload();
   if (phase_ == Phase::kNone) open();
 }

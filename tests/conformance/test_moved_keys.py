@@ -104,6 +104,21 @@ def test_a_member_that_left_and_joins_again_has_no_old_values():
         assert old_values(server, KEYS) == []
 
 
+def test_a_list_that_is_replaced_before_backends_are_told_of_it_says_that_the_pool_goes_on():
+    with pool_of(2) as server:
+        assert write(server, b"first") == KEYS
+        change(server, [0])
+        assert write(server, b"second") == KEYS
+        server.backends[2].halt()  # so the list waits for a session with it
+        try:
+            server.change([0, 1, 2])
+            server.change([1])  # none of those in force
+            wait_for(lambda: re.search(r"backend member0 .* is no longer in the pool", log(server)), "the last list")
+        finally:
+            server.backends[2].signal(signal.SIGCONT)
+        assert old_values(server, KEYS) == []
+
+
 def test_switched_off_backends_keep_everything():
     """The sight of what is prevented: this is the test that shows that the others see it."""
     with pool_of(3, purge_moved="false") as server:

@@ -71,12 +71,16 @@ struct Pool final : TellerObserver, HealthObserver {
     put_in_force();
   }
   void begin_change(const std::set<int>& numbers) {
-    std::vector<Member> members;
-    for (const int number : numbers) members.push_back(member(number));
-    next = std::make_shared<const Membership>(PlacementRule::kKetama, members, 1,
-                                              std::initializer_list<const Membership*>{now.get()});
+    next = of(numbers);
     is_told = false;
     waits = teller.tell(next);
+  }
+  void foresee(const std::set<int>& numbers) { teller.foresee(*of(numbers)); }
+  std::shared_ptr<const Membership> of(const std::set<int>& numbers) const {
+    std::vector<Member> members;
+    for (const int number : numbers) members.push_back(member(number));
+    return std::make_shared<const Membership>(PlacementRule::kKetama, members, 1,
+                                              std::initializer_list<const Membership*>{now.get()});
   }
   void put_in_force() {
     now = next;
@@ -284,6 +288,40 @@ TEST_CASE("a proxy that is pointed at another pool removes nothing in either") {
   pool.run_until([&] { return pool.backends[2].changes.size() == 3 && pool.backends[3].changes.size() == 3; });
   CHECK(pool.backends[2].told() == std::set<std::pair<uint64_t, uint64_t>>{{0, pool.number_of(2, pool.now)}});
   CHECK(pool.backends[0].changes.size() == 3);
+}
+
+TEST_CASE("a pool goes on by lists of which nobody was told: each has a member of those before it") {
+  Pool pool;
+  pool.change({0});
+  pool.run_until([&] { return pool.backends[0].changes.size() == 3; });
+  const auto first = pool.now;
+  SUBCASE("one list") {
+    pool.foresee({0, 1, 2});
+  }
+  SUBCASE("several, and others that have nothing to do with it") {
+    pool.foresee({0, 2});
+    pool.foresee({4});
+    pool.foresee({2, 1});
+    pool.foresee({3, 4});
+  }
+  pool.change({1});
+  CHECK(pool.waits);
+  CHECK(pool.backends[0].told().contains({pool.number_of(0, first), pool.number_of(0, pool.now)}));
+  CHECK(pool.backends[1].told().contains({pool.number_of(1, first), pool.number_of(1, pool.now)}));
+  CHECK(pool.backends[1].is_emptied);
+  CHECK(pool.backends[2].changes.empty());
+}
+
+TEST_CASE("a list of which nobody was told counts until others are told") {
+  Pool pool;
+  pool.change({0});
+  pool.run_until([&] { return pool.backends[0].changes.size() == 3; });
+  pool.foresee({0, 1, 2});
+  pool.change({0, 1});
+  pool.change({2});
+  CHECK_FALSE(pool.waits);
+  pool.run_until([&] { return pool.backends[2].changes.size() == 3; });
+  CHECK_FALSE(pool.backends[2].is_emptied);
 }
 
 TEST_CASE("further members before the first change is in force: those that were told are told of both, in order") {

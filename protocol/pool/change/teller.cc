@@ -170,12 +170,21 @@ void Teller::set_options(bool is_on, const rpc::SessionOptions& session, uint64_
   look_.activate();
 }
 
+bool Teller::foresee(const Membership& newest) {
+  const bool is_same_pool = std::ranges::any_of(
+      newest.members(), [&](const Membership::Entry& entry) { return pool_.contains(key_of(entry.member)); });
+  if (!is_same_pool) return false;
+  for (const Membership::Entry& entry : newest.members()) pool_.insert(key_of(entry.member));
+  return true;
+}
+
 bool Teller::tell(std::shared_ptr<const Membership> next) {
+  const bool is_same_pool = foresee(*next);
   const std::shared_ptr<const Membership> before = std::exchange(last_, std::move(next));
+  pool_.clear();
+  for (const Membership::Entry& entry : last_->members()) pool_.insert(key_of(entry.member));
   is_pending_ = true;
   if (!is_on_) return is_waited_for_ = false;
-  const bool is_same_pool = std::ranges::any_of(
-      last_->members(), [&](const Membership::Entry& entry) { return index_of(*before, entry.member) != kNoMember; });
   for (const Membership::Entry& entry : last_->members()) owe(entry, is_same_pool ? before : nullptr);
   for (const Membership::Entry& entry : before->members()) {
     if (is_same_pool && index_of(*last_, entry.member) == kNoMember) owe(entry, before);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,9 +60,12 @@ class Teller final : public Readmission {
 
   // `session`: what its errands have in common with workers' sessions. `is_on`: false: nobody is told anything.
   void set_options(bool is_on, const rpc::SessionOptions& session, uint64_t patience_ns = kPatienceNs);
-  // These are the next members. True: on_told() comes; false: there is nothing to wait for. If none of the members
-  // before stays, this is another pool, or the first members: then nothing has moved within one, and members are only
-  // told to whom they belong.
+  // These may be the next members: if others replace them before they are told, they still say by whom the pool goes on.
+  // Whether they are members of the same pool.
+  bool foresee(const Membership& newest);
+  // These are the next members. True: on_told() comes; false: there is nothing to wait for. If they have no member of
+  // those before, nor of the foreseen ones by which the pool went on, this is another pool, or the first members: then
+  // nothing has moved within one, and members are only told to whom they belong.
   bool tell(std::shared_ptr<const Membership> next);
   // Just before keys go by these: from now on who has not been told is held back.
   void put_in_force(std::shared_ptr<const Membership> membership);
@@ -96,7 +100,8 @@ class Teller final : public Readmission {
   uint64_t patience_ns_ = kPatienceNs;
   std::shared_ptr<const Membership> last_ = std::make_shared<const Membership>();      // that members were told of
   std::shared_ptr<const Membership> in_force_ = std::make_shared<const Membership>();  // where keys go
-  std::map<std::string, std::unique_ptr<Debtor>> debtors_;                             // by name and address
+  std::set<std::string> pool_;  // members of `last_`, and of what was foreseen since and has one of these; by key_of()
+  std::map<std::string, std::unique_ptr<Debtor>> debtors_;  // by name and address
   size_t errands_ = 0;
   bool is_waited_for_ = false;  // on_told() comes
   bool is_pending_ = false;     // from tell() to put_in_force()

@@ -66,6 +66,7 @@ PoolWorld::PoolWorld(uint64_t world_seed, const PoolScenario& given)
     const uint32_t first = scenario.members_at_first == 0 ? scenario.backends : scenario.members_at_first;
     if (i < first) members_.push_back({.address = backends[i].address, .name = backends[i].address});
   }
+  known_ = members_;
   gutter_ = all_of_gutter();
   bind_events(control_clock, network, rng);
   for (uint32_t i = 0; i < scenario.proxies; ++i) {
@@ -161,13 +162,14 @@ void PoolWorld::direct() {
   if (rng.below(scenario.steps_to_failure) == 0) return_something();
 }
 
-// Any of the backends, at least one, some with more weight. If they are told, one stays: with none in common they would be
-// another pool, of which nothing has moved.
+// Any of the backends, at least one, some with more weight. If they are told, one stays of the list that the proxy knows,
+// which need not be in force: with none in common they would be another pool, of which nothing has moved.
 void PoolWorld::change_members() {
   std::vector<pool::Member> next;
+  std::string staying;
+  if (scenario.tells) staying = known_[rng.below(static_cast<uint32_t>(known_.size()))].address;
   for (const SimBackend& backend : std::span(backends).first(scenario.backends)) {
-    const bool stays = scenario.tells && &backend == &backends[seed % scenario.backends];
-    if (!stays && !rng.percent(65)) continue;
+    if (backend.address != staying && !rng.percent(65)) continue;
     next.push_back({.address = backend.address, .name = backend.address, .weight = rng.percent(15) ? 2U : 1U});
   }
   if (next.empty()) return;
@@ -189,6 +191,7 @@ void PoolWorld::tell_of_members() {
   const auto who = std::next(untold_.begin(), rng.below(static_cast<uint32_t>(untold_.size())));
   if (tracing_) trace(proxies[*who]->name() + " is told of members");
   proxies[*who]->control().change(members_, gutter_);
+  known_ = members_;
   untold_.erase(who);
 }
 

@@ -143,6 +143,7 @@ class PoolWorld {
 
   const bool tracing_;
   std::vector<pool::Member> members_, gutter_;  // as they should be
+  std::vector<pool::Member> known_;             // members that a proxy was told of last
   uint32_t member_changes_ = 0;
   std::set<uint32_t> untold_;  // proxies that do not know yet
   std::map<std::string, Network::Cut> cut_now_;

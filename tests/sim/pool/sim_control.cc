@@ -78,6 +78,7 @@ void SimControl::change(const std::vector<pool::Member>& members, const std::vec
       world_.scenario.rule, members, world_.scenario.workers,
       std::initializer_list<const Membership*>{state_.joining.get(), told, state_.membership.get()}, gutter);
   check_kept();
+  teller_.foresee(*state_.joining);
   for (const auto& worker : workers_) worker->reload();
   if (phase_ == Phase::kNone) open();
 }
