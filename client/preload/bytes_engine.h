@@ -71,8 +71,10 @@ class BytesEngine final : private client::AnswerSink {
   const std::string& aside() const { return aside_; }
   AsideEnd aside_end() const { return aside_end_; }
   void resume();
-  // All that was put and is not answered: the connection serves from here on, and gets it.
+  // All that was put and is not answered: the connection serves from here on, and gets it. Without a command aside, if
+  // can_leave(): else answers are yet to come, or half a long value is here.
   std::string leave();
+  bool can_leave() const { return places_.empty() && !is_over_ && parser_.is_between_commands(); }
 
   uint64_t ops() const { return ops_; }
 

@@ -3,7 +3,7 @@
 //
 //   connect(fd, address) ─ a slot endpoint stands for the address, and serves us ─▶ ServedSockets
 //   send, write, …, recv, read, …, poll, select on it ─▶ ServedSocket        close ─▶ forgotten
-//   epoll_ctl, dup ─▶ the connection serves from then on, if nothing is under way
+//   epoll_ctl, dup, fdopen ─▶ the connection serves from then on; if answers had come, it ends behind them
 //
 // Calls that this library makes itself go to libc (Inside). No exception reaches the program, but the unwinding of a thread that is
 // cancelled.
@@ -261,6 +261,12 @@ void forget(int fd) {
   const int error = errno;
   const Inside inside;
   sockets().forget(fd);
+  errno = error;
+}
+
+void forget_stream(FILE* stream) {
+  const int error = errno;
+  forget(::fileno(stream));
   errno = error;
 }
 
@@ -530,12 +536,20 @@ EGRET_INTERPOSES FILE* fdopen(int fd, const char* mode) {
   return real_rare().fdopen(fd, mode);
 }
 
-// It closes without close(): a socket that was not let go would keep its number, which the next file or socket gets.
+// These close without close(): a socket that was not let go would keep its number, which the next file or socket gets.
 EGRET_INTERPOSES int fclose(FILE* stream) {
-  const int error = errno;
-  forget(::fileno(stream));
-  errno = error;
+  forget_stream(stream);
   return real_rare().fclose(stream);
+}
+
+EGRET_INTERPOSES FILE* freopen(const char* path, const char* mode, FILE* stream) {
+  forget_stream(stream);
+  return real_rare().freopen(path, mode, stream);
+}
+
+EGRET_INTERPOSES FILE* freopen64(const char* path, const char* mode, FILE* stream) {
+  forget_stream(stream);
+  return real_rare().freopen64(path, mode, stream);
 }
 
 EGRET_INTERPOSES int dup(int fd) {

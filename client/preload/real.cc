@@ -46,6 +46,8 @@ RealRare look_up_rare() {
   find(found.exit, "_exit");
   find(found.fdopen, "fdopen");
   find(found.fclose, "fclose");
+  find(found.freopen, "freopen");
+  find(found.freopen64, "freopen64");
   find(found.pselect, "pselect");
   return found;
 }

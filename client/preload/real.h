@@ -49,6 +49,8 @@ struct RealRare {
   void (*exit)(int);  // _exit
   FILE* (*fdopen)(int, const char*);
   int (*fclose)(FILE*);
+  FILE* (*freopen)(const char*, const char*, FILE*);
+  FILE* (*freopen64)(const char*, const char*, FILE*);
   int (*pselect)(int, fd_set*, fd_set*, fd_set*, const timespec*, const sigset_t*);
 };
 const RealRare& real_rare();

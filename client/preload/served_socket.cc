@@ -200,7 +200,7 @@ ssize_t ServedSocket::hand_out(char* to, size_t room, int flags) {
   if ((flags & MSG_PEEK) == 0) engine_->take(length);
   if (engine_->has_failed()) {
     engine_->clear_failure();
-    if (is_closed_by_proxy()) state_ = State::kDead;  // what is answered is still received
+    if (state_ == State::kSlots && is_closed_by_proxy()) state_ = State::kDead;  // what is answered is still received
   }
   return static_cast<ssize_t>(length);
 }
@@ -337,8 +337,25 @@ void ServedSocket::disarm(short events, bool woken) {
 
 bool ServedSocket::let_go() {
   if (is_lost()) return false;
+  finish();
   const Section section(*thread_);
-  return state_ == State::kConnection || is_idle();
+  if (leave_to_connection()) return true;
+  // Nobody may wait for what does not come by the connection.
+  real().shutdown(fd_, SHUT_RDWR);
+  if (state_ != State::kDead) state_ = State::kConnection;
+  return engine_->output().empty();
+}
+
+// What the proxy has not seen yet is sent to it: half a command, or what is behind one that went aside. False: it is not all that
+// there is.
+bool ServedSocket::leave_to_connection() {
+  if (state_ == State::kDead || !engine_->output().empty()) return false;
+  if (state_ == State::kConnection) return true;
+  if (!engine_->can_leave()) return false;
+  const size_t sent = state_ == State::kAside ? engine_->aside().size() : 0;
+  state_ = send_over_connection(engine_->leave().substr(sent)) ? State::kConnection : State::kDead;
+  go_on();
+  return state_ == State::kConnection;
 }
 
 std::string ServedSocket::counts() {

@@ -49,7 +49,9 @@ class ServedSocket {
   bool arm(short events, pollfd& own, pollfd& connection);
   void disarm(short events, bool woken);
 
-  // The program uses the descriptor in a way that only the kernel can serve. True: nothing is under way, and it may.
+  // The program uses the descriptor in a way that only the kernel can serve. What is under way is waited for first, as long as
+  // an op may take. True: the connection serves from here on. False: there are answers, which it cannot bring: they are
+  // received here, and then the connection has ended, as it has for whoever else has it.
   bool let_go();
   // As shutdown().
   int shutdown(int how);
@@ -71,6 +73,7 @@ class ServedSocket {
   bool is_blocking(int flags) const;
   bool is_idle() const { return state_ == State::kSlots && engine_->is_quiet(); }
   void go_on();
+  bool leave_to_connection();
   void begin_aside();
   bool look_for_a_while();
   bool pass_barrier();

@@ -56,6 +56,7 @@ class Socket {
     const timeval limit{60, 0};  // so a call that would wait for ever fails
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   }
+  explicit Socket(int fd) : fd_(fd), is_connected_(true) {}
   Socket(Socket&& from) noexcept : fd_(std::exchange(from.fd_, -1)), is_connected_(from.is_connected_) {}
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
@@ -198,6 +199,30 @@ int wrong_answers(const std::vector<const Socket*>& sockets, const std::string& 
   return wrong;
 }
 
+// Ways of use that only the kernel can serve, each with the descriptor that it makes.
+const std::vector<std::pair<const char*, int (*)(int)>> kKernelUses = {
+    {"dup", [](int fd) { return ::dup(fd); }},
+    {"dup2", [](int fd) { return ::dup2(fd, 200); }},
+    {"dup3", [](int fd) { return ::dup3(fd, 201, O_CLOEXEC); }},
+    {"fcntl", [](int fd) { return ::fcntl(fd, F_DUPFD_CLOEXEC, 202); }},
+    {"epoll",
+     [](int fd) {
+       const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+       epoll_event event{};
+       event.events = EPOLLIN;
+       return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? epoll : -1;
+     }},
+};
+
+// Whether the connection has ended, without waiting for it; of an epoll set, that of its socket.
+bool has_ended(int fd) {
+  char byte = 0;
+  const ssize_t got = ::recv(fd, &byte, 1, MSG_DONTWAIT);
+  if (got >= 0 || errno != ENOTSOCK) return got == 0;
+  epoll_event event{};
+  return ::epoll_wait(fd, &event, 1, 0) == 1 && (event.events & EPOLLHUP) != 0;
+}
+
 template <typename Work>
 void in_threads(int count, Work work) {
   std::vector<std::thread> threads;
@@ -329,20 +354,7 @@ TEST_CASE("commands cut anywhere, thousands at once, and values that fit no slot
 
 TEST_CASE("a socket that is used as only the kernel can serve it is served by its connection") {
   const Place place;
-  const std::vector<std::pair<const char*, int (*)(int)>> uses = {
-      {"dup", [](int fd) { return ::dup(fd); }},
-      {"dup2", [](int fd) { return ::dup2(fd, 200); }},
-      {"dup3", [](int fd) { return ::dup3(fd, 201, O_CLOEXEC); }},
-      {"fcntl", [](int fd) { return ::fcntl(fd, F_DUPFD_CLOEXEC, 202); }},
-      {"epoll",
-       [](int fd) {
-         const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
-         epoll_event event{};
-         event.events = EPOLLIN;
-         return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? epoll : -1;
-       }},
-  };
-  for (const auto& use : uses) {
+  for (const auto& use : kKernelUses) {
     CAPTURE(use.first);
     const Socket socket = place.served();
     CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
@@ -351,6 +363,80 @@ TEST_CASE("a socket that is used as only the kernel can serve it is served by it
     CHECK(!socket.is_served());
     CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
     ::close(other);
+  }
+}
+
+TEST_CASE(
+    "answers under way when a socket is used so: they are received by it, and the connection has ended for everybody") {
+  const Place place;
+  for (const auto& use : kKernelUses) {
+    CAPTURE(use.first);
+    const Socket socket = place.served();
+    CHECK(socket.send("get k\r\n"));
+    const int other = use.second(socket.fd());
+    CHECK(other >= 0);
+    CHECK(has_ended(other));
+    CHECK(socket.receive(kMiss) == kMiss);
+    CHECK(has_ended(socket.fd()));
+    ::close(other);
+  }
+  const Socket socket = place.served();
+  CHECK(socket.send("get k\r\n"));
+  std::FILE* const stream = ::fdopen(::dup(socket.fd()), "r+");
+  REQUIRE(stream != nullptr);
+  CHECK(::fcntl(::fileno(stream), F_SETFL, O_NONBLOCK) == 0);
+  CHECK(std::fgetc(stream) == EOF);
+  CHECK(std::feof(stream) != 0);
+  std::fclose(stream);
+  CHECK(socket.receive("(never)") == std::string(kMiss) + "(closed)");
+}
+
+TEST_CASE("a backend that stands still when a socket is used so keeps nobody waiting for longer than an op may take") {
+  const Place place;
+  const Socket socket = place.served();
+  CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+  place.backend.halt();
+  CHECK(socket.send("get k\r\n"));
+  const int other = ::dup(socket.fd());
+  CHECK(has_ended(other));
+  CHECK(socket.receive("(never)").ends_with("(closed)"));
+  place.backend.signal(SIGCONT);
+  ::close(other);
+}
+
+TEST_CASE("what the proxy has not seen when a socket is used so is sent to it; half a long value ends the connection") {
+  const Place place;
+  const auto duplicate = [](const Socket& socket, std::string_view text) {
+    CHECK(socket.send(text));
+    Socket other(::dup(socket.fd()));
+    CHECK(!socket.is_served());
+    return other;
+  };
+  const Socket half = place.served(), value = place.served(), aside = place.served(), over = place.served();
+  CHECK(duplicate(half, "get ").ask("k\r\n", kMiss) == kMiss);
+  CHECK(duplicate(value, "set k 0 0 5\r\nhe").ask("llo\r\n") == "STORED\r\n");
+  CHECK(duplicate(aside, "version\r\nget k\r\n").receive(kMiss).ends_with(hit_of("k", "hello")));
+  CHECK(duplicate(over, "quit\r\n").receive("(never)") == "(closed)");
+  const Socket large = place.served();
+  CHECK(has_ended(duplicate(large, set_of("k", std::string(700'000, 'x')).substr(0, 300'000)).fd()));
+}
+
+TEST_CASE("a stream that is opened anew has a file, and not the socket that it had") {
+  const Place place;
+  for (const bool is_64 : {false, true}) {
+    CAPTURE(is_64);
+    const Socket socket = place.served();
+    CHECK(socket.send("get k\r\n"));
+    std::FILE* stream = ::fdopen(socket.fd(), "r+");
+    REQUIRE(stream != nullptr);
+    stream = is_64 ? ::freopen64("/dev/zero", "r", stream) : std::freopen("/dev/zero", "r", stream);
+    REQUIRE(stream != nullptr);
+    CHECK(::fileno(stream) == socket.fd());
+    CHECK(!socket.is_served());
+    char byte = 1;
+    CHECK(::read(socket.fd(), &byte, 1) == 1);
+    CHECK(byte == 0);
+    std::fclose(stream);
   }
 }
 
