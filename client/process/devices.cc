@@ -14,6 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "client/process/bare.h"
+
 namespace egret::client {
 
 namespace {
@@ -34,9 +36,9 @@ bool is_of_device(const char* number) {
 
 void replace(int fd, int nothing) {
   if (nothing >= 0) {
-    ::dup3(nothing, fd, O_CLOEXEC);
+    bare::dup3(nothing, fd, O_CLOEXEC);
   } else {
-    ::close(fd);
+    bare::close(fd);
   }
 }
 
@@ -59,8 +61,8 @@ void let_go_of_files() {
       if (fd >= 0 && is_of_device(entry->d_name)) replace(fd, nothing);
     }
   }
-  ::close(nothing);
-  ::close(folder);
+  bare::close(nothing);
+  bare::close(folder);
 }
 
 // A line of /proc/self/maps: "first-end rights offset device inode    path", the numbers in hexadecimal.
@@ -79,7 +81,7 @@ void let_go_of_pages() {
   const int maps = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   size_t held = 0;  // of a line whose end has not been read
   for (ssize_t got = 1; got > 0;) {
-    got = ::read(maps, buffer + held, sizeof buffer - held);
+    got = bare::read(maps, buffer + held, sizeof buffer - held);
     if (got > 0) held += static_cast<size_t>(got);
     std::string_view rest(buffer, held);
     for (size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
@@ -89,7 +91,7 @@ void let_go_of_pages() {
     std::memmove(buffer, rest.data(), rest.size());
     held = rest.size();
   }
-  ::close(maps);
+  bare::close(maps);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
+#include "client/process/bare.h"
 #include "client/process/devices.h"
 
 namespace egret::client {
@@ -73,7 +73,7 @@ void ForkGuard::expect_devices() {
 
 // Only this thread exists. What the parent's other threads were doing is not known: nothing of a client is touched.
 void ForkGuard::enter_child() {
-  for (const int fd : *owned) ::close(fd);
+  for (const int fd : *owned) bare::close(fd);
   owned->clear();
   if (may_use_devices.load(std::memory_order_relaxed)) let_go_of_devices();
   make_mutex();  // it was locked by a thread whose id is another one now

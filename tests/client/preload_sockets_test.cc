@@ -20,6 +20,7 @@
 #include <sys/ioctl.h>
 #include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -65,6 +66,7 @@ class Socket {
   }
 
   int fd() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
   bool is_connected() const { return is_connected_; }
   bool is_served() const { return ServedSockets::has(fd_); }
 
@@ -494,6 +496,27 @@ TEST_CASE("a forked child's socket is reset, and serves when it has connected ag
   CHECK(exit_code_of(child) == 0);
   CHECK(socket.receive(kMiss) == hit_of("k", "hello"));
   CHECK(socket.ask("get child\r\n", kMiss) == hit_of("child", "x"));
+}
+
+TEST_CASE(
+    "a number that was closed by a bare system call, and is the library's own now, does not keep a child from its "
+    "start") {
+  const Place place;
+  const int lower = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int number = place.served().release();
+  REQUIRE(lower < number);
+  ::syscall(SYS_close, number);
+  ::close(lower);  // what connects next gets this number, and its sessions that one
+  std::thread user([&] {
+    const Socket socket = place.served();
+    CHECK(socket.fd() == lower);
+    CHECK(ServedSockets::has(number));  // so it is thought
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    CHECK(exit_code_of(child) == 0);
+    CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+  });
+  user.join();
 }
 
 TEST_CASE("while its backend stands still the socket answers errors, in time for whoever waits, and can be closed") {
