@@ -515,10 +515,11 @@ def start_subject(**egret_arguments):
     if SUT == "library":
         import library
 
-        return library.Library(**egret_arguments)
+        if not ONE_PROCESS:
+            return library.Library(**egret_arguments)
     if ONE_PROCESS:
         assert not egret_arguments, "options of daemons, where there is one process"
-        return OneProcess()
+        return library.LibraryOfOneProcess() if SUT == "library" else OneProcess()
     if POOL and os.environ.get("EGRET_POOL_CHANGES"):
         import living_pool  # which builds on this module
 
