@@ -459,15 +459,18 @@ void Partition::keep_alive() {
   for (const HomeEndpoint& home : homes_) home.endpoint->keep_alive();
 }
 
+// Where rings are signalled, nobody asks again before the next one: all lanes that have been rung are to be found now, and a peer
+// that goes on ringing is asked no longer than that takes.
 bool Partition::poll_rings_of(const HomeEndpoint& home) {
+  const transport::Limits& limits = home.endpoint->limits();
+  size_t full_polls = limits.ring_is_wakeup ? home.lanes / events_.size() : 0;
   size_t count = 0;
   bool any = false;
   do {
-    count = home.endpoint->limits().has_lane_rings ? home.endpoint->poll_lane(options_.number, events_)
-                                                   : home.endpoint->poll(events_);
+    count = limits.has_lane_rings ? home.endpoint->poll_lane(options_.number, events_) : home.endpoint->poll(events_);
     any |= count > 0;
     take_events(home, std::span(events_).first(count));
-  } while (count == events_.size() && home.endpoint->limits().results_are_pushed);
+  } while (count == events_.size() && (limits.results_are_pushed || full_polls-- > 0));
   if (count == events_.size() && home.endpoint->group() >= 0) ready_homes_.push_back(home.session_id);
   return any;
 }

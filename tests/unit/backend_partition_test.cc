@@ -323,6 +323,75 @@ TEST_CASE("sessions may be attached in any order, and each gets its rings") {
   f.stop();
 }
 
+// A driven partition that is home to a session of so many lanes that one poll of its endpoint does not tell of all.
+struct DrivenHome {
+  static constexpr wire::RegionLayout kWide{
+      .lanes = 20, .window = 2, .request_slot_size = 1024, .response_slot_size = 1024};
+
+  DrivenHome() {
+    wakeup.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    endpoint.fd = wakeup.get();
+    endpoint.signal_rings();
+    endpoint.on_poll = [this](std::span<Event> events) {
+      size_t found = 0;
+      for (uint32_t lane = 0; lane < kWide.lanes && found < events.size(); ++lane) {
+        if (rung[lane]) events[found++] = {.kind = Event::Kind::kRing, .lane = lane, .tag = 0, .bytes = {}};
+        rung[lane] = rung[lane] && rings_on;
+      }
+      ++polls;
+      return found;
+    };
+    auto executor = Executor::create(
+        {.partition = kHome, .partitions = kWide.lanes, .memory = 8 << 20, .item_size_max = 1 << 20}, clock);
+    REQUIRE(executor.is_ok());
+    partition = std::make_unique<Partition>(PartitionOptions{}, clock, mailboxes, std::move(executor.value()));
+    partition->begin();
+    const rpc::LaneBinding lane{kSession, kHome, kHome, &endpoint, kWide, {rpc::kNonce, false}};
+    mailboxes.send(kWide.lanes, kHome, {.kind = Message::Kind::kAttach, .lane = lane, .under_way = &under_way});
+    while (partition->poll()) {
+    }
+  }
+  // All lanes, at one signal; and one round.
+  void ring_all() {
+    rung.assign(kWide.lanes, true);
+    REQUIRE(::eventfd_write(wakeup.get(), 1) == 0);
+    partition->on_signal();
+    partition->poll();
+  }
+  // How many of the other partitions have been told.
+  size_t told() {
+    size_t found = 0;
+    for (uint32_t number = 1; number < kWide.lanes; ++number) {
+      for (Message message; mailboxes.receive(number, message);) found += message.kind == Message::Kind::kRing;
+    }
+    return found;
+  }
+
+  base::SystemClock clock;
+  base::UniqueFd wakeup;
+  Mailboxes mailboxes{kWide.lanes + 1};
+  FakeServerEndpoint endpoint{kWide, true};
+  UnderWay under_way{size_t{kWide.lanes} * kWide.window};
+  std::vector<bool> rung = std::vector<bool>(kWide.lanes, false);
+  bool rings_on = false;  // lanes stay rung, as by a peer that never ceases to ring
+  int polls = 0;
+  std::unique_ptr<Partition> partition;
+};
+
+TEST_CASE("one signal brings the rings of all lanes, however many there are") {
+  DrivenHome f;
+  f.ring_all();
+  CHECK(f.told() == DrivenHome::kWide.lanes - 1);
+}
+
+TEST_CASE("a peer that rings for all lanes without end does not keep its partition") {
+  DrivenHome f;
+  f.rings_on = true;
+  const int before = f.polls;
+  f.ring_all();
+  CHECK(f.polls - before <= 4);
+}
+
 // Where the thread of that name may run, as the kernel lists it: "0-1"; empty when there is none.
 std::string cpus_of(const std::string& thread) {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
