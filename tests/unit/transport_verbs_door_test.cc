@@ -105,6 +105,10 @@ TEST_CASE("a queue pair has a receive for each message that may be under way on 
   CHECK(server_sends_for(16, 1, 0) == kServerSends);  // a peer of release 0.1.0
   CHECK(client_sends_for(16, 1, 2) == kFrameReceives + 128);
   CHECK(client_sends_for(16, 1, 64) == kClientSends);
+  // A peer that asks for a window of 1 is granted 2.
+  CHECK(receives_for(16, 1, 1) == receives_for(16, 1, 2));
+  CHECK(server_sends_for(16, 1, 1) == server_sends_for(16, 1, 2));
+  CHECK(client_sends_for(16, 1, 1) == client_sends_for(16, 1, 2));
   // Whatever a peer claims:
   CHECK(receives_for(1u << 31, 0, 255) == kFrameReceives + 256 * 64);
 }

@@ -10,15 +10,16 @@ namespace egret::transport {
 inline constexpr uint32_t kClientSends = 512;  // most places of each send queue
 inline constexpr uint32_t kServerSends = 128;  // likewise
 inline constexpr uint32_t kFrameReceives = 8;  // receives with memory; the first that are used
-// What a session has at most, whatever a peer claims (wire/slot.h).
+// What a session has at most, whatever a peer claims, and at least, since it is granted no less (wire/slot.h).
 inline constexpr uint32_t kMostLanes = 256;
 inline constexpr uint32_t kMostWindow = 64;
+inline constexpr uint32_t kLeastWindow = 2;
 
 // Most messages that may be under way on one queue pair.
 constexpr uint32_t messages_of_a_pair(uint32_t lanes, uint32_t queue_pairs, uint32_t window) {
   const uint32_t pairs = std::max(queue_pairs, 1u);
   const uint32_t lanes_of_a_pair = (std::min(lanes, kMostLanes) + pairs - 1) / pairs;
-  return std::max(lanes_of_a_pair, 1u) * std::min(window, kMostWindow);
+  return std::max(lanes_of_a_pair, 1u) * std::clamp(window, kLeastWindow, kMostWindow);
 }
 
 // Receives for frames, and one for each message, so that each message finds a receive and no device has to send it again.
@@ -29,7 +30,9 @@ constexpr uint32_t receives_for(uint32_t lanes, uint32_t queue_pairs, uint32_t w
 
 // A work request that finds no place in the send queue waits in VerbsLink, so a queue need not have room for the worst case.
 // The server's: one delivery for each message, and frames. Deliveries that are over, but not signalled, still hold places, so
-// a burst may wait.
+// a burst may wait, for the network's round trip and no longer: half a queue in a row has one that is signalled, so a full
+// queue always has a completion to come, with which places come back. With places for these, too, the queue of an idle session
+// would be of the next power of two: 20 KiB more.
 constexpr uint32_t server_sends_for(uint32_t lanes, uint32_t queue_pairs, uint32_t window) {
   if (window == 0) return kServerSends;
   return std::min(kServerSends, kFrameReceives + messages_of_a_pair(lanes, queue_pairs, window));
