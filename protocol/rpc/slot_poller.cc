@@ -615,8 +615,11 @@ void SlotPoller::park_idle(uint64_t idle_ns, uint64_t far_idle_ns, uint64_t embe
       ++i;
       continue;
     }
-    const size_t offset = lane.binding.layout.response_offset(lane.binding.lane, lane.expected);
-    publish_word(lane.binding.endpoint->response_memory() + offset + offsetof(ResponseHeader, asleep), lane.expected);
+    // Where results are pushed nobody looks there, and the slot's last response may be on its way to the socket still.
+    if (!limits.results_are_pushed) {
+      const size_t offset = lane.binding.layout.response_offset(lane.binding.lane, lane.expected);
+      publish_word(lane.binding.endpoint->response_memory() + offset + offsetof(ResponseHeader, asleep), lane.expected);
+    }
     ++parked;
     std::swap(awake_[i], awake_[awake_.size() - parked]);
   }

@@ -300,6 +300,18 @@ TEST_CASE("a long value is sent from where the handler keeps it, between what is
   CHECK(results[3].value == f.handler.values["two"]);
 }
 
+TEST_CASE(
+    "a lane whose results are pushed writes nothing into its slots when it falls asleep: they may be on their way") {
+  Pushed f;
+  f.ask(1, {get_of("small")});
+  const std::span slots(f.far.responses.data(), kLong.response_bytes());
+  const std::vector<std::byte> before(slots.begin(), slots.end());
+  f.poller.park_pushed();
+  CHECK(f.poller.awake_lanes() == 0);
+  CHECK(f.poller.counters().naps == 1);
+  CHECK(std::ranges::equal(slots, before));
+}
+
 TEST_CASE("a value is in the slot if it is short, may change, or is checked, or if the lane's results go another way") {
   std::string_view key = "long";
   bool heads_only = true, keeps = true, may_send_pieces = true;
