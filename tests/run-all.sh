@@ -3,7 +3,7 @@
 # them, `N passed, N failed[, N skipped]`; the status is not 0 if anything failed, to build included.
 #   release  everything but most units, which asan has, and the slow variants that left_out names
 #   asan     units but those, simulation, fuzzers, hostile peers
-#   tsan     units that start threads, many clients (of two daemons, and of one process), reloads
+#   tsan     units that start threads, many clients (of two daemons, by one session of a host, and of one process), reloads
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 passed=0 failed=0 skipped=0 soak_minutes=
@@ -11,7 +11,7 @@ united=(-DEGRET_PRECOMPILE=ON -DEGRET_UNITE=ON)  # the soak builds a release as 
 export CTEST_PARALLEL_LEVEL=${CTEST_PARALLEL_LEVEL:-2}
 fuzz_seconds=3
 without_asan='^(pool_ketama_oracle|pool_placement|rpc_fetch_model|store_space)_test$'  # they compute much, and are in release
-left_out='^(accesses_of_an_op|bench_smoke|conformance_.*_long|lint_tidy_analyzer|more_mutants_build|mutation_(rpc|pool|store|paradigms|library)_.*|older_conformance|packaging_optimised_whole|rdma_conformance_(slow|fetch|reply)|rdma_encryption|rdma_losses|rdma_handshakes|rdma_interposer|rdma_library_long|rdma_omissions|rdma_older_long|rdma_bench_verbs|rdma_paradigms|rdma_paradigms_long|status_screenshots)$'  # the slow ones are for the soak
+left_out='^(accesses_of_an_op|bench_smoke|conformance_.*_long|lint_tidy_analyzer|more_mutants_build|mutation_(rpc|pool|store|paradigms|library)_.*|older_conformance|packaging_optimised_whole|rdma_conformance_(slow|fetch|reply|by_host)|rdma_encryption|rdma_losses|rdma_handshakes|rdma_interposer|rdma_library_long|rdma_omissions|rdma_older_long|rdma_bench_verbs|rdma_paradigms|rdma_paradigms_long|status_screenshots)$'  # the slow ones are for the soak
 if [[ ${1-} == --soak ]]; then
   seconds=$((60 * ${2:-60}))
   fuzz_seconds=$((seconds / 10))
@@ -91,6 +91,6 @@ if [[ -n $soak_minutes && -n ${MEMCACHED_TESTS-} ]]; then
   if tests/soak/memcached.py "$MEMCACHED_TESTS" build/release; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 fi
 build asan sanitized && check asan -L '^(unit|sim|fuzz|hostile)$' -E "$without_asan"
-build tsan sanitized && check tsan -L '^unit$' && EGRET_SLACK=4 check tsan -R '^conformance_(many_clients|many_clients_one_process|reload|reload_other_half)$'
+build tsan sanitized && check tsan -L '^unit$' && EGRET_SLACK=4 check tsan -R '^conformance_(many_clients|many_clients_by_host|many_clients_one_process|reload|reload_other_half|sessions_by_host)$'
 echo "$passed passed, $failed failed, $skipped skipped" | tee build/test-totals.txt
 ((failed == 0 && passed > 0))

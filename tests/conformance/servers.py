@@ -229,6 +229,13 @@ def scratch_directory():
     return pathlib.Path(tempfile.mkdtemp(prefix="egret-conf."))
 
 
+def check_logs(directory):
+    """Whatever a sanitizer has found in daemons of that directory, also in those that were killed since."""
+    for log in directory.glob("*.log"):
+        text = log.read_text(errors="replace")
+        assert "Sanitizer:" not in text, f"{log.name}:\n{text[-20000:]}"
+
+
 class Memcached:
     """The oracle, or the subject of SUT=memcached. Extra arguments are memcached's own."""
 
@@ -287,6 +294,7 @@ class Memcached:
         self.daemon.stop()
         if self._twin:
             self._twin.stop()
+        check_logs(self.directory)
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
@@ -423,6 +431,7 @@ class Egret:
         for daemon in self.proxies + [self.backend]:
             if daemon:
                 daemon.stop()
+        check_logs(self.directory)
         keep = os.environ.get("EGRET_KEEP_LOGS")
         if not keep:
             shutil.rmtree(self.directory, ignore_errors=True)
