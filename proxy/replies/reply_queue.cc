@@ -471,11 +471,13 @@ void ReplyQueue::make_large_get(Reply& reply) {
 }
 
 // A value that changed while it was fetched may be newer than what later gets of the same key have got already. Fetch
-// those again, so that a connection never sees an older value after a newer one.
+// those again, so that a connection never sees an older value after a newer one. Also large ones that are still to be
+// fetched: a pin, or a relay that keeps the rest of a value, may serve the version they began with.
 void ReplyQueue::ask_again_behind(const Reply& reply, std::string_view key) {
   for (Reply* later = reply.next_; later != nullptr; later = later->next_) {
-    if (!later->is_key || later->hash != reply.hash || later->state_ != Reply::State::kReady || later->failed_)
-      continue;
+    if (!later->is_key || later->hash != reply.hash || later->failed_) continue;
+    if (later->state_ == Reply::State::kLarge) later->rereads_ = true;
+    if (later->state_ != Reply::State::kReady) continue;
     if ((later->question.options & (op::kNoValue | op::kCompareCas)) != 0) continue;  // answered without a value
     memory_.refund(later->stash_.size());
     later->charged_ -= later->stash_.size();

@@ -634,6 +634,36 @@ TEST_CASE("large values that are left out, since their retrieval failed before, 
   CHECK(client.replies.in_use() == 0);
 }
 
+// A pin, or a relay that keeps what it has not passed on, serves an old version for a while.
+TEST_CASE("a large value behind one that changed while it was read is asked for again, though its old version is still there") {
+  Values values{.values = {{"key", std::string(5000, 'o')}, {"other", std::string(5000, 'x')}}};
+  const Values old = values;
+  PlayedBackend backend{1 << 20};
+  Client client;
+  for (const char* key : {"key", "key", "other", "key"}) ask(client, backend, key, 1);
+  client.queue->push_end(1);
+  backend.serve(std::ref(values));
+  values.version = 2;
+  values.values["key"] = std::string(5000, 'n');
+  values.asked.clear();
+  bool was_told = false;  // that the version is gone
+  Values kept = old;
+  const auto serve = [&](const Op& op) {
+    if (op.key == "other") return kept(op);
+    if (op.code != OpCode::kChunk || op.version == 2) return values(op);
+    return std::exchange(was_told, true) ? kept(op) : make(ResultCode::kChanged);
+  };
+  std::string sent;
+  for (int i = 0; i < 60; ++i) {
+    backend.serve(serve);
+    sent += client.sent();
+    client.queue->on_sent();
+  }
+  const std::string value = answer("key", values.values["key"]);
+  CHECK(sent == value + value + answer("other", values.values["other"]) + value + "END\r\n");
+  CHECK(client.memory.used() == 0);
+}
+
 TEST_CASE("a value that has become larger while it was read takes more of the budget, or waits for it") {
   Values values{.values = {{"small", std::string(3000, 's')}, {"grows", std::string(3000, 'g')}}};
   PlayedBackend backend{1 << 20};
