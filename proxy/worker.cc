@@ -267,10 +267,11 @@ bool Worker::move_requests(uint64_t until_ns) {
     const bool resumed = resume_connections();
     const bool relayed = poll_slots();
     if (!fetched && !resumed && !relayed) return true;
-    context_.active.flush();
+    const bool goes_on = relayed || context_.active.awaits() || has_appended();  // else all that was asked is answered
+    if (goes_on) context_.active.flush();
     if (relayed) context_.pass_ns = context_.clock.now_ns();  // what a relay answers itself is not awaited
     is_cut_short_ = context_.pass_ns >= until_ns;
-    if (is_cut_short_) return true;
+    if (is_cut_short_ || !goes_on) return true;
     if (!context_.lists.with_output.empty() && context_.active.holds_much()) return false;
   }
 }
