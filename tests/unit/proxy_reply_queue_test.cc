@@ -635,7 +635,9 @@ TEST_CASE("large values that are left out, since their retrieval failed before, 
 }
 
 // A pin, or a relay that keeps what it has not passed on, serves an old version for a while.
-TEST_CASE("a large value behind one that changed while it was read is asked for again, though its old version is still there") {
+TEST_CASE(
+    "a large value behind one that changed while it was read is asked for again, though its old version is still "
+    "there") {
   Values values{.values = {{"key", std::string(5000, 'o')}, {"other", std::string(5000, 'x')}}};
   const Values old = values;
   PlayedBackend backend{1 << 20};
