@@ -558,13 +558,17 @@ EGRET_INTERPOSES int dup(int fd) {
 }
 
 EGRET_INTERPOSES int dup2(int from, int to) {
-  let_go(from);
-  if (from != to) forget(to);
+  if (from != to) {
+    let_go(from);
+    forget(to);
+  }
   return real_rare().dup2(from, to);
 }
 
 EGRET_INTERPOSES int dup3(int from, int to, int flags) {
-  let_go(from);
-  forget(to);
+  if (from != to) {
+    let_go(from);
+    forget(to);
+  }
   return real_rare().dup3(from, to, flags);
 }

@@ -99,6 +99,11 @@ int ServedSocket::shutdown(int how) {
 void ServedSocket::finish() {
   if (is_lost()) return;
   const Section section(*thread_);
+  wait_for_answers();
+}
+
+// As long as an op may take.
+void ServedSocket::wait_for_answers() {
   client::Engine& engine = thread_->engine();
   engine.wait([&] { return has_come() && (state_ != State::kSlots || !engine_->is_awaited()); },
               engine.clock().now_ns() + engine.op_timeout_ns());
@@ -337,11 +342,12 @@ void ServedSocket::disarm(short events, bool woken) {
 
 bool ServedSocket::let_go() {
   if (is_lost()) return false;
-  finish();
   const Section section(*thread_);
+  wait_for_answers();
   if (leave_to_connection()) return true;
   // Nobody may wait for what does not come by the connection.
   real().shutdown(fd_, SHUT_RDWR);
+  is_shut_ = true;
   if (state_ != State::kDead) state_ = State::kConnection;
   return engine_->output().empty();
 }

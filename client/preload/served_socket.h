@@ -73,6 +73,7 @@ class ServedSocket {
   bool is_blocking(int flags) const;
   bool is_idle() const { return state_ == State::kSlots && engine_->is_quiet(); }
   void go_on();
+  void wait_for_answers();
   bool leave_to_connection();
   void begin_aside();
   bool look_for_a_while();
@@ -97,7 +98,7 @@ class ServedSocket {
   std::atomic<bool> is_nonblocking_{false};  // O_NONBLOCK, as note_flags() last read it
   uint64_t went_aside_ = 0;                  // commands
   int is_to_be_shut_ = kNotShut;             // as shutdown() is asked
-  bool is_shut_ = false;                     // for sending: shutdown() was called
+  bool is_shut_ = false;                     // for sending: by shutdown(), or let_go()
   // Threads that wait in the kernel for the connection, not for the engine: they began when no answer was awaited. A result by slots
   // would not wake them, so while there is one the next command goes over the connection.
   uint32_t bare_waiters_ = 0;

@@ -100,6 +100,7 @@ class Reply final : public rpc::Waiter, public rpc::LargeGetOwner, public pool::
   bool started_ = false;                  // kLarge: the value is being fetched
   bool rereads_ = false;                  // kLarge: a value that was dropped is fetched again, and may have changed
   bool asked_again_ = false;              // after a pull
+  bool has_value_ = false;                // kReady: its answer is a value
   bool failed_ = false;                   // kReady: `text` replaces the whole command's answer
   op::LoanRef loan_;                      // kReady: the value, behind the head in stash_; its store lends it
   size_t charged_ = 0;                    // bytes charged to the connection's memory

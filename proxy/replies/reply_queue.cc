@@ -61,7 +61,7 @@ void ReplyPool::give(Reply* reply) {
   reply->state_ = Reply::State::kWaiting;
   reply->is_key = reply->is_read = reply->holds_key = reply->ends_retrieval = reply->started_ = reply->failed_ =
       reply->rereads_ = false;
-  reply->asked_again_ = false;
+  reply->asked_again_ = reply->has_value_ = false;
   reply->expected = reply->command = 0;
   reply->hash = 0;
   reply->key = {};
@@ -368,6 +368,7 @@ void ReplyQueue::written(Reply& reply, Room room, const char* end) {
 }
 
 void ReplyQueue::write_value(Reply& reply, const Result& result) {
+  reply.has_value_ = true;
   std::string_view tail = memcache::tail(reply.question);
   const size_t head = memcache::max_head(reply.question, reply.key.size());
   const Room room = room_for(reply, head + result.value.size() + memcache::kCrLfEnd.size());
@@ -383,6 +384,7 @@ void ReplyQueue::write_value(Reply& reply, const Result& result) {
 // Answers without copying the value, which `lender` keeps in place: the head, or any reply by a loan, which waits for its
 // turn.
 void ReplyQueue::send_value(Reply& reply, std::string_view key, const Result& result, Lender lender) {
+  reply.has_value_ = true;
   const Room room = room_for(reply, memcache::max_head(reply.question, key.size()));
   written(reply, room, memcache::write_head(room.at, reply.question, key, result, result.total_length));
   if (room.is_output && lender.loan) {
@@ -476,9 +478,10 @@ void ReplyQueue::make_large_get(Reply& reply) {
 void ReplyQueue::ask_again_behind(const Reply& reply, std::string_view key) {
   for (Reply* later = reply.next_; later != nullptr; later = later->next_) {
     if (!later->is_key || later->hash != reply.hash || later->failed_) continue;
-    if (later->state_ == Reply::State::kLarge) later->rereads_ = true;
+    if (later->state_ == Reply::State::kLarge) later->partial_.total_length = 0;  // start_large() asks from the start
     if (later->state_ != Reply::State::kReady) continue;
-    if ((later->question.options & (op::kNoValue | op::kCompareCas)) != 0) continue;  // answered without a value
+    if ((later->question.options & op::kNoValue) != 0) continue;
+    if ((later->question.options & op::kCompareCas) != 0 && !later->has_value_) continue;  // the client has that value
     memory_.refund(later->stash_.size());
     later->charged_ -= later->stash_.size();
     later->stash_.clear();

@@ -378,6 +378,8 @@ TEST_CASE(
     const int other = use.second(socket.fd());
     CHECK(other >= 0);
     CHECK(has_ended(other));
+    CHECK(::write(socket.fd(), "get k\r\n", 7) == -1);  // and no SIGPIPE
+    CHECK(errno == EPIPE);
     CHECK(socket.receive(kMiss) == kMiss);
     CHECK(has_ended(socket.fd()));
     ::close(other);
@@ -511,6 +513,7 @@ TEST_CASE(
     const Socket socket = place.served();
     CHECK(socket.fd() == lower);
     CHECK(ServedSockets::has(number));  // so it is thought
+    CHECK(::fcntl(number, F_GETFD) != -1);
     const pid_t child = ::fork();
     if (child == 0) ::_exit(0);
     CHECK(exit_code_of(child) == 0);

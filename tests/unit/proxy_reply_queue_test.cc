@@ -666,6 +666,44 @@ TEST_CASE(
   CHECK(client.memory.used() == 0);
 }
 
+TEST_CASE(
+    "a get that is to leave out the value its client has is asked again behind a changed one only if it found "
+    "another") {
+  Values values{.values = {{"key", std::string(5000, 'o')}}};
+  PlayedBackend backend{1 << 20};
+  Client client;
+  bool has_other = false;
+  SUBCASE("it found another") {
+    has_other = true;
+  }
+  SUBCASE("it found that one") {
+    has_other = false;
+  }
+  ask(client, backend, "key", 1);
+  client.queue->push_end(1);
+  egret::memcache::Question& question = ask(client, backend, "key", 0)->question;
+  question.dialect = egret::memcache::Dialect::kMeta;
+  question.kind = CommandKind::kMetaGet;
+  question.options = egret::op::kCompareCas;
+  question.cas = has_other ? 9 : 0;  // results of this backend have none
+  question.echo = "v";
+  int asked = 0;
+  const auto serve = [&](const Op& op) {
+    if (++asked != 2) return values(op);
+    return make(ResultCode::kHit, has_other ? "second" : "");
+  };
+  backend.serve(serve);
+  values.version = 3;
+  values.values["key"] = "third";
+  std::string sent;
+  for (int i = 0; i < 10; ++i) {
+    backend.serve(serve);
+    sent += client.sent();
+    client.queue->on_sent();
+  }
+  CHECK(sent == answer("key", "third") + "END\r\n" + (has_other ? "VA 5\r\nthird\r\n" : "HD\r\n"));
+}
+
 TEST_CASE("a value that has become larger while it was read takes more of the budget, or waits for it") {
   Values values{.values = {{"small", std::string(3000, 's')}, {"grows", std::string(3000, 'g')}}};
   PlayedBackend backend{1 << 20};

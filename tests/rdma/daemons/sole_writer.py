@@ -8,8 +8,8 @@ import servers
 
 class SoleWriter(threading.Thread):
     """Sets and gets its keys through one connection until told to stop. A get returns what was acknowledged last or, if a set has failed
-    since, what that one would have stored: it may have been done. Once `may_miss` is set, nothing, too: a backend died. Then what it held is
-    never to be read again."""
+    since, what that one would have stored: it may have been done. Once `may_miss` is set, nothing, too: a backend died. From the first miss
+    on, what was acknowledged before is not to be read again."""
 
     KEYS = 16
     SIZES = [10] * 12 + [100] * 12 + [1000] * 4 + [3000] * 4 + [5000] * 6 + [70_000, 300_000]
