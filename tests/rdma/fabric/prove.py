@@ -228,6 +228,35 @@ def prove_networks():
     backend.stop()
 
 
+def prove_namespaces():
+    """A network namespace that has no device, where namespaces do not share them: rdma: is refused in a line, rdma+tcp: goes by TCP."""
+    subprocess.run(["rdma", "system", "set", "netns", "exclusive"], check=True)
+    ip("netns", "add", "bare")
+    ip("-n", "bare", "link", "set", "lo", "up")
+    within = ["ip", "netns", "exec", "bare"]
+    done = subprocess.run([*within, BUILD / "egret-backend", "--set", "listen=rdma:127.0.0.1:11311", "--set", "memory=8MiB", "--set", "partitions=1",
+                           "--set", "admin="], capture_output=True, text=True, timeout=60)
+    check("a backend of rdma: alone ends", done.returncode, 1)
+    check("it says why", [line for line in done.stderr.splitlines() if "cannot listen on rdma:127.0.0.1:11311" in line and "No such device" in line] != [], True)
+    backend = start_backend("rdma+tcp:127.0.0.1:11311", within=within)
+    socket = servers.scratch_directory() / "proxy.sock"
+    proxy = start_proxy("rdma+tcp:127.0.0.1:11311", {"listen": [f"unix:{socket}"]}, within=within)
+    def is_served():
+        proxy.daemon.check_alive()
+        try:
+            return servers.ask(socket, b"set k 0 0 1\r\n1\r\n") == b"STORED\r\n"
+        except OSError:
+            return False
+    servers.wait_for(is_served, "rdma+tcp: to go by TCP")
+    proxy.stop()
+    backend.stop()
+    # Where namespaces have devices of their own, this host's own daemons have theirs as before.
+    backend = start_backend()
+    serve_once()
+    backend.stop()
+    ip("netns", "del", "bare")
+
+
 def prove_refusals():
     """An iWARP device, as siw, is refused in a line by either side."""
     backend = start_backend()
@@ -239,5 +268,5 @@ def prove_refusals():
     check("it says why", [bool(re.search("iWARP.* WRITE with immediate", line)) for line in done.stderr.splitlines() if "cannot listen" in line], [True])
 
 
-PARTS = {"options": prove_options, "limits": prove_limits, "thread_domains": prove_thread_domains, "growth": prove_growth, "interrupts": prove_interrupts, "networks": prove_networks, "refusals": prove_refusals}
+PARTS = {"options": prove_options, "limits": prove_limits, "thread_domains": prove_thread_domains, "growth": prove_growth, "interrupts": prove_interrupts, "networks": prove_networks, "namespaces": prove_namespaces, "refusals": prove_refusals}
 run(PARTS, "EGRET_FABRIC_PARTS", "every option reached the queue pairs, and sessions served with less")

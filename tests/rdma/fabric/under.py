@@ -28,9 +28,9 @@ def ip(*arguments):
 
 
 class Under:
-    """A daemon under the library, with a file of options that a reload reads again."""
+    """A daemon under the library, with a file of options that a reload reads again. `within`: a command that runs it."""
 
-    def __init__(self, name, options, **verbs):
+    def __init__(self, name, options, within=(), **verbs):
         self.directory = servers.scratch_directory()
         self.counters, self.path = self.directory / "counts", self.directory / "options.yaml"
         self.options = options
@@ -38,7 +38,7 @@ class Under:
         environment = [f"LD_PRELOAD={LIBRARY}", f"EGRET_COUNT_VERBS_FILE={self.counters}", "EGRET_VERBS_YIELD=1",
                        *(f"EGRET_VERBS_{key.upper()}={value}" for key, value in verbs.items())]
         under.append(self)
-        self.daemon = servers.Daemon(["env", *environment, BUILD / name, "--config", self.path], self.directory, name)
+        self.daemon = servers.Daemon([*within, "env", *environment, BUILD / name, "--config", self.path], self.directory, name)
 
     def write(self):
         self.path.write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in self.options.items()))
