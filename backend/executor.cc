@@ -35,7 +35,8 @@ constexpr uint64_t kStatsWork = 256;
 constexpr uint64_t kPageOfRecordsWork = 32;
 constexpr uint64_t kAdminWork = 64;
 constexpr uint64_t kFlushWork = 16;
-constexpr uint64_t kNsPerWork = 100;  // of long work in the store, for one unit of op::Result::work (store/work.h)
+// ns of long work in the store that count as one unit of op::Result::work (store/work.h).
+constexpr uint64_t kNsPerWork = 100;
 constexpr uint64_t kCommitWork = 64;  // a short upload that is appended is copied, up to 64 KiB
 
 uint64_t work_of(OpCode code) {

@@ -536,7 +536,7 @@ EGRET_INTERPOSES FILE* fdopen(int fd, const char* mode) {
   return real_rare().fdopen(fd, mode);
 }
 
-// These close without close(): a socket that was not let go would keep its number, which the next file or socket gets.
+// These close the descriptor without calling close(). Its number must be forgotten, as the next file or socket gets it.
 EGRET_INTERPOSES int fclose(FILE* stream) {
   forget_stream(stream);
   return real_rare().fclose(stream);

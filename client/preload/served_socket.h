@@ -49,9 +49,9 @@ class ServedSocket {
   bool arm(short events, pollfd& own, pollfd& connection);
   void disarm(short events, bool woken);
 
-  // The program uses the descriptor in a way that only the kernel can serve. What is under way is waited for first, as long as
-  // an op may take. True: the connection serves from here on. False: there are answers, which it cannot bring: they are
-  // received here, and then the connection has ended, as it has for whoever else has it.
+  // The program uses the descriptor in a way that only the kernel can serve. Waits for what is under way, as long as an op
+  // may take. True: the connection serves from here on. False: the connection is shut down, since answers that came by
+  // slots cannot be put into it; this socket still gives them, and then the end.
   bool let_go();
   // As shutdown().
   int shutdown(int how);

@@ -57,7 +57,7 @@ class Health {
 
   // 0, 1, 2, …: another number is another snapshot.
   uint64_t version() const { return version_; }
-  // The version of the membership whose members were judged. Members that are not in it are not named, even if they are absent.
+  // The version of the membership whose members were judged. Only its members are named absent.
   uint64_t membership() const { return membership_; }
   // Null: it is in service.
   const Absent* find(const MemberStats& member) const {

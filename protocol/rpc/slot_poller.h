@@ -185,8 +185,8 @@ class SlotPoller {
   void complete(LaneId id, const CompletedMessage& message);
   // Wakes the clients that wait for what was completed since the last call.
   void push_completed();
-  // Puts lanes that have been idle long enough (all lanes, if `all`) to sleep: writes asleep (unless results are pushed), fences, reads the request
-  // slot once more. If awake_lanes() is 0 afterwards, the caller may block.
+  // Puts lanes that have been idle long enough (all lanes, if `all`) to sleep: writes asleep (unless results are pushed),
+  // fences, reads the request slot once more. If awake_lanes() is 0 afterwards, the caller may block.
   void park(bool all = false);
   // The same for lanes that have been idle for a millisecond at least: for a thread that is always busy, polling them
   // costs more than their next ring.

@@ -1,6 +1,6 @@
 // The heads of ops and results, and a short way to encode and decode the most frequent ones: gets that have only a key, and
-// hits that fit. It is inline, since clients and partitions run it for almost every op, and writes the same bytes as codec.cc, which has
-// the general case.
+// hits that fit. It is inline, since clients and partitions run it for almost every op. It writes the same bytes as
+// codec.cc, which encodes all ops.
 #pragma once
 
 #include <cstddef>

@@ -65,8 +65,7 @@ struct Log {
   Log() {
     egret_log(
         [](void* user, int level, const char* line) {
-          const int64_t left =
-              std::exchange(left_until_refusal, -1);  // the test's own line is not to be refused memory
+          const int64_t left = std::exchange(left_until_refusal, -1);  // from here on the test itself allocates
           static_cast<Log*>(user)->text += std::to_string(level) + " " + line + "\n";
           left_until_refusal = left;
         },

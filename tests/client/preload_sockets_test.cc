@@ -512,7 +512,7 @@ TEST_CASE(
   std::thread user([&] {
     const Socket socket = place.served();
     CHECK(socket.fd() == lower);
-    CHECK(ServedSockets::has(number));  // so it is thought
+    CHECK(ServedSockets::has(number));  // still marked: the library saw no close()
     CHECK(::fcntl(number, F_GETFD) != -1);
     const pid_t child = ::fork();
     if (child == 0) ::_exit(0);

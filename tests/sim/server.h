@@ -27,7 +27,7 @@ class Partition final : private rpc::DeliveryRelay {
 
   void step();
   // Instead of step(), where a worker of the same process serves the partition (as backend::Partition). poll(): one round;
-  // whether it did anything. prepare_sleep(), after a round that did nothing: whether the worker may block.
+  // whether it did anything. prepare_sleep() follows a round that did nothing, and says whether the worker may block.
   bool poll();
   bool prepare_sleep();
   // It has a message or a ring to look at.

@@ -373,7 +373,7 @@ struct DrivenHome {
   FakeServerEndpoint endpoint{kWide, true};
   UnderWay under_way{size_t{kWide.lanes} * kWide.window};
   std::vector<bool> rung = std::vector<bool>(kWide.lanes, false);
-  bool rings_on = false;  // lanes stay rung, as by a peer that never ceases to ring
+  bool rings_on = false;  // each poll finds the lanes rung again
   int polls = 0;
   std::unique_ptr<Partition> partition;
 };

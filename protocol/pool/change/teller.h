@@ -60,7 +60,7 @@ class Teller final : public Readmission {
 
   // `session`: what its errands have in common with workers' sessions. `is_on`: false: nobody is told anything.
   void set_options(bool is_on, const rpc::SessionOptions& session, uint64_t patience_ns = kPatienceNs);
-  // Takes these for possible next members. If they share a member with the pool so far, all of them count as its members
+  // Remembers these as possible next members. If they share a member with the pool so far, all of them count as its members
   // until the next tell(). Returns whether they do.
   bool foresee(const Membership& newest);
   // These are the next members. True: on_told() comes; false: there is nothing to wait for. If they have no member of

@@ -7,7 +7,7 @@
 // The first session serves on until its lanes are empty: they are emptied for kEmptyTicks, then clients go on for
 // kRestTicks. So who waits for a slot waits little, however long others hold theirs. A value in parts takes longer than
 // kEmptyTicks, and some clients always have one under way. So before the lanes are emptied, the session waits until no value
-// in parts is under way, longer at each attempt; meanwhile no further one begins, and all other ops go on.
+// in parts is under way. Each attempt waits longer. Meanwhile no further such value begins; all other ops go on.
 //
 // Owns the second session's endpoint and handshake until they are taken over. Its control channel is not watched: it is
 // looked at in the session's ticks. Thread: the worker's.

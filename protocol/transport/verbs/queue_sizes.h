@@ -30,9 +30,8 @@ constexpr uint32_t receives_for(uint32_t lanes, uint32_t queue_pairs, uint32_t w
 
 // A work request that finds no place in the send queue waits in VerbsLink, so a queue need not have room for the worst case.
 // The server's: one delivery for each message, and frames. Deliveries that are over, but not signalled, still hold places, so
-// a burst may wait, for the network's round trip and no longer: half a queue in a row has one that is signalled, so a full
-// queue always has a completion to come, with which places come back. With places for these, too, the queue of an idle session
-// would be of the next power of two: 20 KiB more.
+// a burst may wait for them: for a round trip at most, since every half queue has a signalled one, whose completion frees
+// places. Places for them would make the queue of an idle session the next power of two: 20 KiB more.
 constexpr uint32_t server_sends_for(uint32_t lanes, uint32_t queue_pairs, uint32_t window) {
   if (window == 0) return kServerSends;
   return std::min(kServerSends, kFrameReceives + messages_of_a_pair(lanes, queue_pairs, window));
