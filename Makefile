@@ -26,6 +26,7 @@ help:
 	@echo 'make compare                        measure Egret beside memcached and twemproxy; writes docs/benchmarks/results.md and the six rows of README.md'
 	@echo '     [MEMCACHED=PATH TWEMPROXY=PATH]   beside these programs, not the installed ones'
 	@echo '     [BASE=COMMIT]                     and beside another commit: is anything worse? writes no file of the tree'
+	@echo '     [OPTIMISED=yes]                   of what `make optimised` has built; writes no file of the tree'
 	@echo 'make pools                          what a change of members and a dead or hanging one cost clients, beside twemproxy'
 	@echo 'make build                          build/release: egret-backend, egret-proxy, egret-memcached, egret-bench, egret-top'
 	@echo 'make install [PREFIX=, DESTDIR=]    install what was built, and the files of conf/ and systemd/'
@@ -55,7 +56,7 @@ soak: deps
 # All of one run, or nothing: the JSON and the tables are written at its end, if every answer was right.
 compare: build
 	@tests/packages/install.sh $(COMPARE_PACKAGES)
-	@MEMCACHED="$(MEMCACHED)" TWEMPROXY="$(TWEMPROXY)" BASE="$(BASE)" tools/bench/compare/run.sh $(COMPARE_OPTIONS)
+	@MEMCACHED="$(MEMCACHED)" TWEMPROXY="$(TWEMPROXY)" BASE="$(BASE)" OPTIMISED="$(OPTIMISED)" tools/bench/compare/run.sh $(COMPARE_OPTIONS)
 
 pools: build
 	@tests/packages/install.sh $(COMPARE_PACKAGES)

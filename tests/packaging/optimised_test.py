@@ -76,6 +76,17 @@ class Stages(unittest.TestCase):
                 self.assertIn(complaint, re.sub(r"\s+", " ", done.stderr))
 
 
+class Comparison(unittest.TestCase):
+    def test_it_refuses_programs_that_are_not_built(self):
+        script = "tools/bench/compare/run.sh"
+        with tempfile.TemporaryDirectory(prefix="egret-optimised-") as root:
+            copy = pathlib.Path(root, script)
+            copy.parent.mkdir(parents=True)
+            copy.write_text((ROOT / script).read_text())
+            done = subprocess.run(["sh", copy], capture_output=True, text=True, env={**os.environ, "OPTIMISED": "yes"})
+        self.assertEqual((done.returncode, done.stderr), (1, "`make optimised` builds what is to be compared\n"))
+
+
 class Training(unittest.TestCase):
     def test_every_load_is_served(self):
         done = subprocess.run([OPTIMISED / "train.sh", BUILD, "0.05"], capture_output=True, text=True)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh [OPTION...]: what `make compare` does. The options are passed on to egret-bench compare. From the environment:
-# MEMCACHED, TWEMPROXY: programs to run in place of the installed ones. BASE: a commit whose build takes part, too.
-# A run of everything replaces the tables of docs/benchmarks/results.md, README.md's six rows and the figures. A run with BASE or of some rows (--case) only prints
+# MEMCACHED, TWEMPROXY: programs to run in place of the installed ones. BASE: a commit whose build takes part, too. OPTIMISED=yes: of build/optimised, not of build/release.
+# A run of everything replaces the tables of docs/benchmarks/results.md, README.md's six rows and the figures. A run with BASE or OPTIMISED or of some rows (--case) only prints
 # its tables, and leaves its figures in build/compare-part.json. With --namespaces it replaces those of docs/benchmarks/between-hosts.md instead.
 set -eu
 cd "$(dirname "$0")/../../.."
@@ -9,6 +9,12 @@ here=tools/bench/compare
 figures=docs/benchmarks/figures
 is_part=
 is_between_hosts=
+programs=build/release
+if [ "${OPTIMISED:-}" = yes ]; then
+  programs=build/optimised
+  is_part=yes
+  [ -e $programs/is_complete ] || { echo "\`make optimised\` builds what is to be compared" >&2; exit 1; }
+fi
 for option in "$@"; do
   case $option in
     --case*) is_part=yes ;;
@@ -23,7 +29,7 @@ if [ -n "${BASE:-}" ]; then
   is_part=yes
 fi
 if [ -n "$is_part" ]; then
-  exec build/release/egret-bench compare --spawn-egret build/release "$@" --json build/compare-part.json
+  exec build/release/egret-bench compare --spawn-egret $programs "$@" --json build/compare-part.json
 fi
 if [ -n "$is_between_hosts" ]; then
   build/release/egret-bench compare --spawn-egret build/release "$@" --json build/compare-hosts.json --markdown build/compare-hosts.md
