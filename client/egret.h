@@ -56,7 +56,8 @@ enum {
 
   EGRET_E_ARGUMENT = -1,    /* the caller is wrong: see egret_why() */
   EGRET_E_MEMORY = -2,      /* of this process, or a limit of its options */
-  EGRET_E_AGAIN = -3,       /* not now: no slot is free, or sessions are being made; wait, then call again */
+  EGRET_E_AGAIN = -3,       /* not now: no slot is free, sessions are being made, or a get of the same key is
+                               unanswered and this op would change it; wait, then call again */
   EGRET_E_UNAVAILABLE = -4, /* not sent, so not done */
   EGRET_E_UNKNOWN = -5,     /* sent, no answer: done once or not at all */
   EGRET_E_DENIED = -6,      /* the backend does not allow it to this client */

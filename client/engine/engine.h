@@ -117,7 +117,7 @@ class Engine final : private SessionOwner {
   struct Watch {
     rpc::ClientSession* session = nullptr;
     int control_fd = -1, data_fd = -1;
-    uint64_t control_inode = 0;
+    uint64_t control_inode = 0, data_inode = 0;  // 0: not known
   };
 
   // --- calls
@@ -150,10 +150,13 @@ class Engine final : private SessionOwner {
   void handle_events(uint64_t wait_ns);
   void handle(uint64_t event);
   bool is_intact(const Watch& watch) const;
+  bool owns_epoll() const;
+  void renew_descriptors();
   void look_after_descriptors();
   Watch& watch_of(const rpc::ClientSession& session);
   void close(rpc::ClientSession& session, rpc::ClientSession::State next);
   base::Status watch(int fd, uint32_t events, uint64_t data);
+  base::Status add(int fd, uint32_t events, uint64_t data);
   void unwatch(int& fd);
   void note(int level, std::string text);
 
@@ -181,6 +184,7 @@ class Engine final : private SessionOwner {
   std::unique_ptr<ProxyNews> news_;  // null: the backends are given
   int news_fd_ = -1;                 // as it is watched
   uint64_t news_inode_ = 0;
+  bool are_renewed_ = false;                     // epoll_ and timer_, since look_after_descriptors()
   const rpc::ClientSession* closing_ = nullptr;  // by this engine, so that its end is no loss
   bool must_turn_ = false;                       // a session is to go by another way
   uint64_t value_memory_ =

@@ -63,8 +63,9 @@ Engine::~Engine() {
   calls_.for_each_in_use([](Call& call) { call.sink = nullptr; });
   router_.for_each_session([this](ClientSession& session) { end_session(session); });
   drop_news();
-  for (const base::UniqueFd* fd : {&epoll_, &timer_}) {
-    if (fd->is_open()) ForkGuard::disown(fd->get());
+  const bool is_ours = owns_epoll();
+  for (base::UniqueFd* fd : {&epoll_, &timer_}) {
+    if (fd->is_open()) ForkGuard::disown(is_ours ? fd->get() : fd->release());
   }
 }
 
@@ -76,7 +77,7 @@ Status Engine::make_descriptors() {
   timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timer_.is_open()) return Status::system_error("timerfd_create", errno);
   ForkGuard::own(timer_.get());
-  return watch(timer_.get(), EPOLLIN | EPOLLET, data_of(kTimer, 0));
+  return add(timer_.get(), EPOLLIN | EPOLLET, data_of(kTimer, 0));
 }
 
 // --- sessions
@@ -157,6 +158,13 @@ Engine::Watch& Engine::watch_of(const ClientSession& session) {
 }
 
 Status Engine::watch(int fd, uint32_t events, uint64_t data) {
+  Status added = add(fd, events, data);
+  if (added || owns_epoll()) return added;
+  renew_descriptors();
+  return add(fd, events, data);
+}
+
+Status Engine::add(int fd, uint32_t events, uint64_t data) {
   epoll_event event{.events = events, .data = {.u64 = data}};
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return Status::ok();
   return Status::system_error("epoll_ctl", errno);
@@ -175,6 +183,7 @@ Status Engine::on_session_connecting(ClientSession& session) {
   unwatch(watched.control_fd);
   watched.control_fd = session.endpoint().control_fd();
   watched.control_inode = inode_of(watched.control_fd);
+  watched.data_inode = 0;
   ForkGuard::own(watched.control_fd);
   return watch(watched.control_fd, EPOLLIN, data_of(kControl, static_cast<size_t>(&watched - watches_.data())));
 }
@@ -184,6 +193,7 @@ Status Engine::on_session_open(ClientSession& session) {
   router_.note_open(session);
   Watch& watched = watch_of(session);
   watched.data_fd = session.endpoint().data_fd();
+  watched.data_inode = watched.data_fd >= 0 ? inode_of(watched.data_fd) : 0;
   ForkGuard::own(watched.data_fd);
   // A socket that was full tells when there is room again.
   const uint32_t room = session.endpoint().limits().results_are_pushed ? EPOLLOUT : 0u;
@@ -222,9 +232,11 @@ void Engine::on_session_falls_back(ClientSession& session, const std::string& wh
 
 // Somebody may have closed our descriptors, and opened others, which have their numbers now.
 bool Engine::may_close(const ClientSession& session) {
-  const uint64_t inode = inode_of(session.endpoint().control_fd());
   const auto at = std::ranges::find(watches_, &session, &Watch::session);
-  return at == watches_.end() || at->control_inode == inode;
+  if (at == watches_.end()) return true;
+  const transport::ClientEndpoint& endpoint = session.endpoint();
+  return at->control_inode == inode_of(endpoint.control_fd()) &&
+         (at->data_inode == 0 || at->data_inode == inode_of(endpoint.data_fd()));
 }
 
 void Engine::note(int level, std::string text) {
@@ -273,7 +285,7 @@ void Engine::tick_all(uint64_t now_ns) {
     if (session->state() != ClientSession::State::kWaiting && session->needs_tick()) session->tick();
   }
   for (const auto& session : router_.leaving()) session->tick();
-  if (calls_.in_use() > 0) look_after_descriptors();
+  if (calls_.in_use() > 0 || are_renewed_) look_after_descriptors();
   ask_proxy();
   hear_news();
   router_.let_go([this](const ClientSession& session) { return !has_ops(session); });
@@ -441,21 +453,30 @@ void Engine::catch_up() {
 // --- descriptors that somebody else has closed
 
 bool Engine::is_intact(const Watch& watched) const {
-  return watched.control_fd < 0 || inode_of(watched.control_fd) == watched.control_inode;
+  return (watched.control_fd < 0 || inode_of(watched.control_fd) == watched.control_inode) &&
+         (watched.data_fd < 0 || inode_of(watched.data_fd) == watched.data_inode);
 }
 
-// An epoll that knows our timer is ours. If it is another one's by now, nothing of ours is left to wait for.
-void Engine::look_after_descriptors() {
+// An epoll that knows our timer is ours.
+bool Engine::owns_epoll() const {
   epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = data_of(kTimer, 0)}};
-  const bool is_ours = ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, timer_.get(), &event) == 0;
-  if (!is_ours) {
-    for (base::UniqueFd* fd : {&epoll_, &timer_}) ForkGuard::disown(fd->release());
-    for (Watch& watched : watches_) {
-      if (watched.data_fd >= 0) ForkGuard::disown(std::exchange(watched.data_fd, -1));
-    }
-    if (Status made = make_descriptors(); !made) note(kWarning, made.message());
-    timer_ns_ = 0;
+  return ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, timer_.get(), &event) == 0;
+}
+
+// They are another's by now: nothing of ours is left to wait for. What it watched is for look_after_descriptors().
+void Engine::renew_descriptors() {
+  for (base::UniqueFd* fd : {&epoll_, &timer_}) ForkGuard::disown(fd->release());
+  for (Watch& watched : watches_) {
+    if (watched.data_fd >= 0) ForkGuard::disown(std::exchange(watched.data_fd, -1));
   }
+  if (Status made = make_descriptors(); !made) note(kWarning, made.message());
+  timer_ns_ = 0;
+  are_renewed_ = true;
+}
+
+void Engine::look_after_descriptors() {
+  if (!owns_epoll()) renew_descriptors();
+  const bool is_ours = !std::exchange(are_renewed_, false);
   if (news_fd_ >= 0 && (!is_ours || inode_of(news_fd_) != news_inode_)) drop_news();
   for (Watch& watched : watches_) {
     if (watched.session == nullptr || (is_ours && is_intact(watched))) continue;

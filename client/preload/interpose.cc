@@ -96,10 +96,14 @@ ssize_t recv_pieces(ServedSocket& socket, const iovec* pieces, size_t count, int
 constexpr nfds_t kMostPolled = 65536;
 constexpr int kLongestMs = 2'000'000'000;  // 23 days
 
-uint64_t now_ms() {
+uint64_t now_us() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
+}
+
+uint64_t now_ms() {
+  return now_us() / 1000;
 }
 
 // A call of poll() on descriptors of which some are served.
@@ -184,10 +188,11 @@ class Poll {
 
 // The most frequent call waits for one answer that comes within microseconds: no system call is needed for it.
 bool comes_soon(pollfd& only, int timeout_ms) {
-  if (only.events != POLLIN || timeout_ms == 0) return false;
+  const bool is_to_read = (only.events & POLLIN) != 0 && (only.events & ~ServedSocket::kReadable) == 0;
+  if (!is_to_read || timeout_ms == 0) return false;
   const std::shared_ptr<ServedSocket> served = sockets().find(only.fd);
   if (served == nullptr || !served->comes_soon()) return false;
-  only.revents = POLLIN;
+  only.revents = only.events;
   return true;
 }
 
@@ -220,6 +225,14 @@ bool has(const fd_set* set, int fd) {
   return set != nullptr && FD_ISSET(fd, set);
 }
 
+// Linux tells in it how much of the time was left.
+void take_off(timeval& timeout, uint64_t passed_us) {
+  const auto all_us = static_cast<uint64_t>(timeout.tv_sec) * 1'000'000 + static_cast<uint64_t>(timeout.tv_usec);
+  const uint64_t left_us = all_us - std::min(all_us, passed_us);
+  timeout = {.tv_sec = static_cast<time_t>(left_us / 1'000'000),
+             .tv_usec = static_cast<suseconds_t>(left_us % 1'000'000)};
+}
+
 int select_served(int count, fd_set* readable, fd_set* writable, fd_set* special, timeval* timeout, bool& is_ours) {
   is_ours = false;
   if (is_inside || !ServedSockets::has_any() || count < 0 || count > FD_SETSIZE) return 0;
@@ -231,7 +244,9 @@ int select_served(int count, fd_set* readable, fd_set* writable, fd_set* special
     if (events != 0) fds.push_back({fd, events, 0});
   }
   const timespec wait{timeout != nullptr ? timeout->tv_sec : 0, timeout != nullptr ? timeout->tv_usec * 1000 : 0};
+  const uint64_t begun_us = now_us();
   const int found = poll_served(fds.data(), fds.size(), ms_of(timeout != nullptr ? &wait : nullptr), is_ours);
+  if (is_ours && timeout != nullptr) take_off(*timeout, now_us() - begun_us);
   if (!is_ours || found < 0) return found;
   if (std::ranges::any_of(fds, [](const pollfd& each) { return (each.revents & POLLNVAL) != 0; })) {
     errno = EBADF;
@@ -519,6 +534,12 @@ EGRET_INTERPOSES int ioctl(int fd, unsigned long request, ...) {
   va_end(rest);
   const int done = real_rare().ioctl(fd, request, argument);
   if (request == FIONBIO) note_flags(fd);
+  if (request == FIONREAD && done == 0) {
+    if (const auto socket = find(fd); socket != nullptr) {
+      const ssize_t more = served(*socket, [&] { return static_cast<ssize_t>(socket->unread()); });
+      *static_cast<int*>(argument) += static_cast<int>(std::max<ssize_t>(more, 0));
+    }
+  }
   return done;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -61,8 +62,11 @@ bool ServedSocket::is_blocking(int flags) const {
 
 ssize_t ServedSocket::send(std::string_view bytes, int flags) {
   if (is_lost()) return reset();
-  const Section section(*thread_);
+  Section section(*thread_);
   if (is_shut_) {
+    section.leave();
+    if (is_shut_by_program_ && (flags & MSG_NOSIGNAL) == 0) ::raise(SIGPIPE);
+    section.enter_again();
     errno = EPIPE;
     return -1;
   }
@@ -88,10 +92,11 @@ void ServedSocket::go_on() {
 }
 
 int ServedSocket::shutdown(int how) {
-  if (is_lost() || how == SHUT_RD) return real().shutdown(fd_, how);
+  if (is_lost() || (how != SHUT_WR && how != SHUT_RDWR)) return real().shutdown(fd_, how);
   const Section section(*thread_);
-  is_shut_ = true;
-  is_to_be_shut_ = how;
+  if (is_shut_ && is_to_be_shut_ == kNotShut) return real().shutdown(fd_, how);  // once more
+  is_shut_ = is_shut_by_program_ = true;
+  is_to_be_shut_ = std::max(is_to_be_shut_, how);
   go_on();
   return 0;
 }
@@ -290,14 +295,22 @@ short ServedSocket::look(short events) {
 }
 
 short ServedSocket::ready(short events) {
-  const auto dead = static_cast<short>((events & (POLLIN | POLLOUT)) | kAlways);
+  const auto dead = static_cast<short>((events & (kReadable | kWritable)) | kAlways);
   if (is_lost()) return dead;
   const Section section(*thread_);
   engine_->collect();
   go_on();
   if (state_ == State::kDead) return dead;
   const bool has_output = !engine_->output().empty() || (state_ == State::kSlots && engine_->is_over());
-  return static_cast<short>((has_output ? POLLIN : 0) & events);
+  return static_cast<short>((has_output ? kReadable : 0) & events);
+}
+
+size_t ServedSocket::unread() {
+  if (is_lost()) return 0;
+  const Section section(*thread_);
+  if (state_ == State::kSlots) engine_->poll();
+  go_on();
+  return engine_->output().size();
 }
 
 bool ServedSocket::arm(short events, pollfd& own, pollfd& connection) {
@@ -305,14 +318,14 @@ bool ServedSocket::arm(short events, pollfd& own, pollfd& connection) {
   connection = {fd_, events, 0};
   if (is_lost()) return true;
   const Section section(*thread_);
-  if (engine_->held() > kMostHeld) connection.events = static_cast<short>(connection.events & ~POLLOUT);
-  if ((events & POLLIN) != 0) ++bare_waiters_;
-  if ((events & POLLIN) == 0) return true;
+  if (engine_->held() > kMostHeld) connection.events = static_cast<short>(connection.events & ~kWritable);
+  if ((events & kReadable) != 0) ++bare_waiters_;
+  if ((events & kReadable) == 0) return true;
   if (state_ == State::kSlots) engine_->poll();
   go_on();
   if (!engine_->output().empty() || engine_->is_over() || state_ == State::kDead) return false;
   if (state_ != State::kSlots || !engine_->is_awaited()) return true;
-  connection.events = static_cast<short>(connection.events & ~POLLIN);
+  connection.events = static_cast<short>(connection.events & ~kReadable);
   client::Engine& engine = thread_->engine();
   if (look_for_a_while() || !engine.arm()) return false;
   own = {engine.fd(), POLLIN, 0};
@@ -334,7 +347,7 @@ bool ServedSocket::comes_soon() {
 void ServedSocket::disarm(short events, bool woken) {
   if (is_lost()) return;
   const Section section(*thread_);
-  if ((events & POLLIN) != 0) --bare_waiters_;
+  if ((events & kReadable) != 0) --bare_waiters_;
   if (woken && state_ == State::kSlots) thread_->engine().on_ready();
 }
 

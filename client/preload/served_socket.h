@@ -39,9 +39,12 @@ class ServedSocket {
   ssize_t recv(char* to, size_t room, int flags);
 
   // --- to wait for it, with others
-  // What there is of `events` now, of POLLIN, POLLOUT, POLLERR, POLLHUP. ready(): without looking for more.
+  static constexpr short kReadable = POLLIN | POLLRDNORM, kWritable = POLLOUT | POLLWRNORM;
+  // What there is of `events` now, of these, POLLERR, POLLHUP. ready(): without looking for more.
   short look(short events);
   short ready(short events);
+  // Bytes that can be received now, beside what the connection itself has.
+  size_t unread();
   // Polls for up to 50 us, without a system call: whether an answer that the program waits for has come.
   bool comes_soon();
   // What to wait for: `own` (its fd may be negative) and the connection. False: something has come meanwhile. Each is followed by
@@ -99,6 +102,7 @@ class ServedSocket {
   uint64_t went_aside_ = 0;                  // commands
   int is_to_be_shut_ = kNotShut;             // as shutdown() is asked
   bool is_shut_ = false;                     // for sending: by shutdown(), or let_go()
+  bool is_shut_by_program_ = false;          // by shutdown(): sending is a SIGPIPE
   // Threads that wait in the kernel for the connection, not for the engine: they began when no answer was awaited. A result by slots
   // would not wake them, so while there is one the next command goes over the connection.
   uint32_t bare_waiters_ = 0;

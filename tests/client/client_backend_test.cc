@@ -13,6 +13,8 @@
 #include <vector>
 
 #include <poll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -680,6 +682,40 @@ TEST_CASE("a program that closes descriptors which are not its own loses session
   }
   CHECK(exit_code_of(child) == 0);
   CHECK(get(c, "k") == "v");
+}
+
+TEST_CASE("files of the program that got the library's numbers stay open, and as they are, over either transport") {
+  for (const auto over : {BackendProcess::Over::kHost, BackendProcess::Over::kNetwork}) {
+    BackendProcess backend({}, over);
+    if (!backend.address().starts_with("shm:") && !backend.address().starts_with("tcp:")) continue;
+    CAPTURE(backend.address());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const Pool pool = open_pool({{"backends", backend.address()}});
+      Client client = new_client(pool);
+      connect(client.get());
+      if (set(client.get(), "k", "v") != EGRET_STORED) ::_exit(1);
+      for (int fd = 3; fd < 256; ++fd) ::close(fd);
+      std::array<int, 60> files{};
+      for (int& file : files) {
+        file = ::memfd_create("of the program", MFD_CLOEXEC);
+        if (file < 0 || ::write(file, "x", 1) != 1) ::_exit(2);
+        ::lseek(file, 0, SEEK_SET);
+      }
+      bool is_back = false;
+      for (int attempt = 0; attempt < 500 && !is_back; ++attempt) {
+        is_back = get(client.get(), "k") == "v";
+        if (!is_back) ::usleep(10'000);
+      }
+      client.reset();
+      for (const int file : files) {
+        struct stat now {};
+        if (::fstat(file, &now) != 0 || now.st_size != 1 || ::lseek(file, 0, SEEK_CUR) != 0) ::_exit(3);
+      }
+      ::_exit(is_back ? 0 : 4);
+    }
+    CHECK(exit_code_of(child) == 0);
+  }
 }
 
 TEST_CASE("a session takes little memory: some pages before it, and slots as the options say") {

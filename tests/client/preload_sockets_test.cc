@@ -462,6 +462,54 @@ TEST_CASE("a socket that is closed as a stream, with an answer under way, leaves
   CHECK(place.served().ask("get k\r\n", kMiss) == hit_of("k", "hello"));
 }
 
+TEST_CASE("a poll by POLLRDNORM, and FIONREAD, tell of an answer by slots as POLLIN does") {
+  const Place place;
+  const Socket socket = place.served();
+  for (const short events : {short{POLLRDNORM}, short{POLLIN | POLLRDNORM}, short{POLLRDNORM | POLLOUT | POLLWRNORM}}) {
+    CHECK(socket.send("get k\r\n"));
+    CHECK(wait_by("poll", socket.fd()) == 1);
+    pollfd each{socket.fd(), events, 0};
+    CHECK(::poll(&each, 1, kForEver) == 1);
+    CHECK(each.revents == events);
+    int bytes = 0;
+    CHECK(::ioctl(socket.fd(), FIONREAD, &bytes) == 0);
+    CHECK(bytes == static_cast<int>(std::string_view(kMiss).size()));
+    CHECK(socket.receive(kMiss) == kMiss);
+  }
+  CHECK(socket.ask("version\r\n", "\r\n").starts_with("VERSION"));  // over the connection
+  int bytes = -1;
+  CHECK(::ioctl(socket.fd(), FIONREAD, &bytes) == 0);
+  CHECK(bytes == 0);
+}
+
+TEST_CASE("select tells how much of its time is left") {
+  const Place place;
+  const Socket socket = place.served();
+  fd_set set;
+  FD_ZERO(&set);
+  FD_SET(socket.fd(), &set);
+  timeval limit{0, 2000};
+  CHECK(::select(socket.fd() + 1, &set, nullptr, nullptr, &limit) == 0);
+  CHECK((limit.tv_sec == 0 && limit.tv_usec == 0));
+}
+
+TEST_CASE("shutdown() refuses what it does not know, and sending behind it is a broken pipe") {
+  const Place place;
+  const Socket socket = place.served();
+  CHECK(::shutdown(socket.fd(), 7) == -1);
+  CHECK(errno == EINVAL);
+  CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+  static std::atomic<int> pipes{0};
+  const auto before = ::signal(SIGPIPE, [](int) { ++pipes; });
+  CHECK(::shutdown(socket.fd(), SHUT_WR) == 0);
+  CHECK(::send(socket.fd(), "x", 1, MSG_NOSIGNAL) == -1);
+  CHECK((errno == EPIPE && pipes == 0));
+  CHECK(::write(socket.fd(), "x", 1) == -1);
+  CHECK((errno == EPIPE && pipes == 1));
+  ::signal(SIGPIPE, before);
+  CHECK(::shutdown(socket.fd(), SHUT_WR) == 0);  // as the kernel has it
+}
+
 TEST_CASE("what was sent is done when the socket is closed, shut for sending, or replaced") {
   const Place place;
   const std::string large(700'000, 'x');

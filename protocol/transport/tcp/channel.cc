@@ -73,6 +73,13 @@ std::span<const std::byte> Channel::decrypted() {
   return std::span(t_record).first(stream_->read(t_record));
 }
 
+ssize_t Channel::receive(std::span<iovec> pieces) const {
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  return ::recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+}
+
 ssize_t Channel::send(std::span<const iovec> pieces) const {
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(pieces.data());

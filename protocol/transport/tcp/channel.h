@@ -42,7 +42,8 @@ class Channel {
   ssize_t fill();
   std::span<const std::byte> decrypted();
 
-  // Plain only: as writev().
+  // Plain only: as readv() and writev() of a socket. A file that has its number now is left as it is.
+  ssize_t receive(std::span<iovec> pieces) const;
   ssize_t send(std::span<const iovec> pieces) const;
   // TLS only: encrypts these bytes, when nothing is unsent. send_rest() sends them.
   void encrypt(std::span<const std::byte> plain) { stream_->write(plain); }

@@ -150,7 +150,7 @@ FrameReader::Found FrameReader::read_some(Channel& channel, FrameSink& sink) {
   pieces[0] = {rest > 0 ? place_ + body_have_ : nullptr, rest};
   const size_t beyond = head_.length >= kLongBody ? kBehindLong : t_scratch.size();
   pieces[1] = {t_scratch.data(), beyond};
-  const ssize_t got = ::readv(channel.fd(), rest > 0 ? pieces.data() : &pieces[1], rest > 0 ? 2 : 1);
+  const ssize_t got = channel.receive(std::span<iovec>(pieces).subspan(rest > 0 ? 0 : 1));
   if (got <= 0) return ended(got, channel);
   const auto bytes = static_cast<size_t>(got);
   const size_t placed = std::min(bytes, rest);
