@@ -183,6 +183,14 @@ TEST_CASE("a limit passes its burst, withholds the rest of the interval, and say
   CHECK_FALSE(limit.admit(112).passes);
 }
 
+TEST_CASE("a thread that read the clock before another one began the interval does not begin a new one") {
+  LogLimit limit(1, 100);
+  CHECK(limit.admit(10).passes);
+  CHECK_FALSE(limit.admit(9).passes);
+  CHECK_FALSE(limit.admit(109).passes);
+  CHECK(limit.admit(110).passes);
+}
+
 TEST_CASE("a flood of one message from many threads comes to a few lines") {
   const std::string text = captured([] {
     setup_logging("t", LogLevel::kInfo);

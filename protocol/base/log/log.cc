@@ -56,7 +56,9 @@ void write_log(const LogEvent& event, std::span<const LogField> fields, std::str
 
 LogLimit::Verdict LogLimit::admit(uint64_t now_ns) {
   const std::lock_guard lock(mutex_);
-  if (passed_ == 0 || now_ns - interval_start_ >= interval_) {
+  // Another thread that read the clock later may have been here first.
+  const bool is_over = now_ns > interval_start_ && now_ns - interval_start_ >= interval_;
+  if (passed_ == 0 || is_over) {
     interval_start_ = now_ns;
     passed_ = 0;
   }

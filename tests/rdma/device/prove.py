@@ -142,6 +142,13 @@ def rdma(*arguments):
     return subprocess.Popen(["rdma", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+def ms_of_a_command():
+    """How long it takes to start one here, beside the load."""
+    since = datetime.datetime.now()
+    rdma("-V").communicate()
+    return (datetime.datetime.now() - since).total_seconds() * 1000
+
+
 def ms_until(event, daemon, since):
     """From a moment to the last line of the daemon's log that tells of such an event, in ms."""
     lines = [line for line in daemon.log().splitlines() if f"[{event}]" in line]
@@ -165,6 +172,7 @@ def prove_removal():
             each.start()
         time.sleep(0.5)
         lost = proxy.log().count("[session_lost]")
+        idle_ms = min(ms_of_a_command() for _ in range(3))
         since = datetime.datetime.now()
         deleting = rdma("link", "delete", "rxe0")
         try:
@@ -176,7 +184,8 @@ def prove_removal():
         servers.wait_for(lambda: proxy.log().count("[session_lost]") > lost, "the proxy's sessions to end", PATIENCE)
         servers.wait_for(lambda: "the RDMA device is gone" in backend.log(), "the backend's log to say why", PATIENCE)
         print(f"removal, turn {turn}: the last session has ended {ms_until('session_lost', proxy, since):.0f} ms after the command began, "
-              f"as the proxy says, and {ms_until('session_closed', backend, since):.0f} ms, as the backend says", flush=True)
+              f"as the proxy says, and {ms_until('session_closed', backend, since):.0f} ms, as the backend says; "
+              f"a command that does nothing takes {idle_ms:.0f} ms", flush=True)
         backend.daemon.check_alive()
         proxy.daemon.check_alive()
         added = rdma("link", "add", "rxe0", "type", "rxe", "netdev", LINK)
