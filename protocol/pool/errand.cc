@@ -83,6 +83,12 @@ void Errand::on_session_lost(ClientSession&, const std::string& why, bool) {
   finish(Status::error(why));
 }
 
+// The next tick tries the second of its addresses.
+void Errand::on_session_falls_back(ClientSession&, const std::string&) {
+  control_.reset();
+  data_.reset();
+}
+
 void Errand::on_control() {
   session_.on_control_ready();
 }

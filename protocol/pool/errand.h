@@ -77,6 +77,7 @@ class Errand final : private rpc::SessionObserver {
   base::Status on_session_connecting(rpc::ClientSession& session) override;
   base::Status on_session_open(rpc::ClientSession& session) override;
   void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
+  void on_session_falls_back(rpc::ClientSession& session, const std::string& why) override;
 
   void on_control();
   void on_data();
