@@ -68,13 +68,24 @@ Status Errand::on_session_connecting(ClientSession& session) {
 }
 
 Status Errand::on_session_open(ClientSession& session) {
-  data_ = Event::on_fd<&Errand::on_data>(loop_, session.endpoint().data_fd(),
-                                         events::kRead | events::kPersist | events::kEdge, *this);
-  if (Status added = data_.add(); !added) return added;
+  if (Status watched = watch_data(session); !watched) return watched;
   state_ = State::kRunning;
   owner_.on_errand_open(*this, session.lanes().count());
   again_.activate();
   return Status::ok();
+}
+
+// By the first of its addresses after all: the owner goes on where it was.
+Status Errand::on_session_resized(ClientSession& session) {
+  if (Status watched = on_session_connecting(session); !watched) return watched;
+  again_.activate();
+  return watch_data(session);
+}
+
+Status Errand::watch_data(ClientSession& session) {
+  data_ = Event::on_fd<&Errand::on_data>(loop_, session.endpoint().data_fd(),
+                                         events::kRead | events::kPersist | events::kEdge, *this);
+  return data_.add();
 }
 
 void Errand::on_session_lost(ClientSession&, const std::string& why, bool) {

@@ -78,7 +78,9 @@ class Errand final : private rpc::SessionObserver {
   base::Status on_session_open(rpc::ClientSession& session) override;
   void on_session_lost(rpc::ClientSession& session, const std::string& why, bool was_open) override;
   void on_session_falls_back(rpc::ClientSession& session, const std::string& why) override;
+  base::Status on_session_resized(rpc::ClientSession& session) override;
 
+  base::Status watch_data(rpc::ClientSession& session);
   void on_control();
   void on_data();
   void on_tick();

@@ -59,7 +59,7 @@ class SessionObserver {
   // Both descriptors are about to close: stop watching. `why` is for the log.
   virtual void on_session_lost(ClientSession& session, const std::string& why, bool was_open) = 0;
   // The attempt by the preferred address has failed: as on_session_lost() before it was open, but the fallback is tried
-  // at once.
+  // at once. Whoever gives up at on_session_lost() must override this, or it gives up here, too.
   virtual void on_session_falls_back(ClientSession& session, const std::string& why) {
     on_session_lost(session, why, false);
   }

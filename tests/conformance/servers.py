@@ -37,7 +37,7 @@ RDMA_ADDRESS = os.environ.get("EGRET_RDMA_ADDRESS", "")
 # Whether the subject is egret-memcached, as one process.
 ONE_PROCESS = os.environ.get("EGRET_ONE_PROCESS", "") == "1"
 # Whether proxies and backends talk over TCP.
-OVER_TCP = os.environ.get("EGRET_OVER_TCP", "") == "1"
+OVER_TCP = os.environ.get("EGRET_OVER_TCP", "")  # 1: tcp:; fallback: rdma+tcp:, which goes by TCP on a host without RDMA
 SOAK_SECONDS = float(os.environ.get("EGRET_SOAK_SECONDS", "0"))
 START_TIMEOUT = 20.0
 STOP_TIMEOUT = 10.0
@@ -218,7 +218,7 @@ class Daemon:
 def new_backend_address(directory, name):
     """Where a backend of that name may listen."""
     if OVER_TCP:
-        return f"tcp:127.0.0.1:{free_port()}"
+        return f"{'rdma+tcp' if OVER_TCP == 'fallback' else 'tcp'}:127.0.0.1:{free_port()}"
     if RDMA_ADDRESS:
         return f"rdma:{RDMA_ADDRESS}:{20000 + (os.getpid() * 64 + next(_serial)) % 40000}"
     return f"shm:{directory}/{name}.sock"

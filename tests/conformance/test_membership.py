@@ -90,9 +90,9 @@ def test_who_came_and_who_left_is_logged_by_name(pool):
     log = lambda: pool.proxies[0].log(1_000_000)
     pool.change([0, 1, 2])
     for gone in (3, 4):
-        wait_for(lambda: re.search(rf"backend member{gone} \((?:shm|tcp):.*\) is no longer in the pool", log()), "the line of who left")
+        wait_for(lambda: re.search(rf"backend member{gone} \((?:shm|tcp|rdma\+tcp):.*\) is no longer in the pool", log()), "the line of who left")
     pool.change([0, 1, 2, 3])
-    wait_for(lambda: re.search(r"backend member3 \((?:shm|tcp):.*\) is in the pool now", log()), "the line of who came")
+    wait_for(lambda: re.search(r"backend member3 \((?:shm|tcp|rdma\+tcp):.*\) is in the pool now", log()), "the line of who came")
 
 
 def test_a_list_that_is_refused_changes_nothing(pool):

@@ -17,14 +17,32 @@ using op::ResultCode;
 
 namespace {
 
+constexpr uint64_t kMostSent = 5000;
+PlayedMember by_rdma;  // where a member has two addresses: what is played at the first
+
+class AdvancedClock final : public base::Clock {
+ public:
+  uint64_t now_ns() const override { return real_.now_ns() + ahead_ns_; }
+  int64_t unix_seconds() const override { return real_.unix_seconds(); }
+  void advance_ns(uint64_t ns) { ahead_ns_ += ns; }
+
+ private:
+  const base::SystemClock real_;
+  uint64_t ahead_ns_ = 0;
+};
+
 struct Owner final : ErrandOwner {
-  Owner() { played = &member; }
+  Owner() {
+    played = &member;
+    by_rdma = PlayedMember();
+  }
   // Runs an errand until it is over.
-  void run(const std::function<void(Errand&, uint32_t)>& opened) {
+  void run(const std::function<void(Errand&, uint32_t)>& opened, const std::string& address = "shm:member",
+           rpc::ClientSession::Connect connect = connect_to_played) {
     on_open = opened;
     rpc::SessionOptions usual;
     usual.op_timeout_ns = usual.connect_timeout_ns = 50'000'000;
-    errand = std::make_unique<Errand>(loop, clock, Errand::options(usual, "shm:member"), *this, connect_to_played);
+    errand = std::make_unique<Errand>(loop, clock, Errand::options(usual, address), *this, connect);
     errand->start();
     CHECK(over == 0);
     while (over == 0) loop.run_once(true);
@@ -45,10 +63,14 @@ struct Owner final : ErrandOwner {
     errand.reset();  // allowed here
   }
 
+  void send_next() { errand->send({}, 1, ++sent); }
+
   PlayedMember member;
-  const base::SystemClock clock;
+  AdvancedClock clock;
   events::EventLoop loop;
   std::unique_ptr<Errand> errand;
+  events::Event pause = events::Event::timer<&Owner::send_next>(loop, *this);  // before the next op is sent
+  uint64_t sent = 0;
   std::function<void(Errand&, uint32_t)> on_open;
   std::function<void(Errand&, uint64_t)> on_result;
   int opens = 0, over = 0;
@@ -57,6 +79,11 @@ struct Owner final : ErrandOwner {
   std::map<uint64_t, uint32_t> flags;
   std::vector<uint64_t> order;
 };
+
+base::Expected<std::unique_ptr<transport::ClientEndpoint>> connect_by_transport(const std::string& address,
+                                                                                const transport::ConnectOptions&) {
+  return connect_to(address.starts_with("rdma:") ? by_rdma : *played);
+}
 
 void ping_each(Errand& errand, uint32_t partitions) {
   for (uint32_t partition = 0; partition < partitions; ++partition) errand.send({}, partition, partition);
@@ -143,6 +170,56 @@ TEST_CASE("the owner is told once why there was no answer") {
   CHECK(owner.codes.empty());
   owner.loop.run_once(false);
   CHECK(owner.over == 1);
+}
+
+TEST_CASE("where the first of two addresses fails it goes by the second") {
+  Owner owner;
+  SUBCASE("at once") {
+    by_rdma.behaviour = Behaviour::kRefusesConnection;
+  }
+  SUBCASE("by saying nothing") {
+    by_rdma.behaviour = Behaviour::kSaysNothing;
+  }
+  owner.run(ping_each, "rdma+tcp:10.0.0.2:11311", connect_by_transport);
+  CHECK(owner.status);
+  CHECK(owner.opens == 1);
+  CHECK(owner.codes.size() == 3);
+  CHECK(by_rdma.got.empty());
+  CHECK(owner.member.got.size() == 3);
+}
+
+TEST_CASE("where both addresses fail the owner is told once, why the second did") {
+  Owner owner;
+  by_rdma.behaviour = Behaviour::kSaysNothing;
+  owner.member.behaviour = Behaviour::kRefusesConnection;
+  owner.run(ping_each, "rdma+tcp:10.0.0.2:11311", connect_by_transport);
+  CHECK(owner.status.message() == "connection refused");
+  owner.loop.run_once(false);
+  CHECK(owner.over == 1);
+}
+
+TEST_CASE("one that lasts until its first address serves again goes on by it, and does not begin anew") {
+  Owner owner;
+  by_rdma.behaviour = Behaviour::kRefusesConnection;
+  owner.on_result = [&](Errand& errand, uint64_t tag) {
+    if (tag == 1) {
+      by_rdma.behaviour = Behaviour::kAnswers;
+      owner.clock.advance_ns(2'000'000'000);  // so long that the first address is due
+    }
+    if (!by_rdma.got.empty() || tag == kMostSent) return errand.keep_open(false);
+    owner.pause.add(std::chrono::milliseconds(1));
+  };
+  owner.run(
+      [&](Errand& errand, uint32_t) {
+        errand.keep_open(true);
+        owner.send_next();
+      },
+      "rdma+tcp:10.0.0.2:11311", connect_by_transport);
+  CHECK(owner.status);
+  CHECK(owner.opens == 1);
+  CHECK(by_rdma.got.size() == 1);
+  CHECK(owner.order.size() == owner.sent);
+  CHECK(owner.member.got.size() == owner.sent - 1);
 }
 
 TEST_CASE("a partition that there is not is an error, not a crash") {
