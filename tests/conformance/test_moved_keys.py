@@ -153,7 +153,7 @@ def test_who_is_held_back_is_told_by_stats_readyz_and_doctor():
         assert stats_of(server.address)["egret_backends_held_back"] == "0"
         admin = re.search(r"admin address: (\S+)", log(server))[1]
         settings = [f"admin={admin}", f"backends={','.join(server.line(number) for number in range(3))}", "listen=tcp:127.0.0.1:0"]
-        held = rf"backend member1 \(shm:.*\): down, .*, held back until it has been told of a change of the backends"
+        held = rf"backend member1 \(\S+\): down, .*, held back until it has been told of a change of the backends"
         server.backends[1].halt()
         try:
             change(server, [0, 1, 2], out=1)
