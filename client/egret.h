@@ -230,7 +230,8 @@ EGRET_API int egret_release(egret_result* result);
 
 /* --- event loops: egret_fd() is readable when egret_progress() has something to do. Before sleeping: egret_arm(); it
  * returns how many results are there, and only after 0 the descriptor wakes for each further one. Where nothing is under way
- * by then (egret_pending() is 0) nothing will wake it. */
+ * by then (egret_pending() is 0) nothing will wake it. The number is the client's own until the program closes that
+ * descriptor: then egret_fd() has another one. */
 EGRET_API int egret_fd(egret_client* client);
 EGRET_API int egret_arm(egret_client* client);
 /* Does what is due, and calls back for each result. Returns how many results are there for egret_reap(). */

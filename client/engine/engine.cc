@@ -41,7 +41,7 @@ bool Engine::must_wait(const Op& op) const {
 }
 
 Taken Engine::submit(Op& op, AnswerSink& sink, void* context, uint64_t tag, bool stays) {
-  if (news_ != nullptr && calls_.in_use() == 0) catch_up();
+  if (calls_.in_use() == 0) catch_up();
   ClientSession* session = router_.session_of(op.key);
   if (session == nullptr || !session->is_open()) [[unlikely]] {
     Taken otherwise = Taken::kYes;

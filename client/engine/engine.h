@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/file_id.h"
 #include "base/unique_fd.h"
 #include "client/config/settings.h"
 #include "client/engine/call.h"
@@ -117,7 +118,8 @@ class Engine final : private SessionOwner {
   struct Watch {
     rpc::ClientSession* session = nullptr;
     int control_fd = -1, data_fd = -1;
-    uint64_t control_inode = 0, data_inode = 0;  // 0: not known
+    base::FileId control{}, data{};  // of the descriptors
+    bool is_stale = false;           // its descriptors were watched by an epoll that is not ours any more
   };
 
   // --- calls
@@ -156,8 +158,8 @@ class Engine final : private SessionOwner {
   Watch& watch_of(const rpc::ClientSession& session);
   void close(rpc::ClientSession& session, rpc::ClientSession::State next);
   base::Status watch(int fd, uint32_t events, uint64_t data);
-  base::Status add(int fd, uint32_t events, uint64_t data);
-  void unwatch(int& fd);
+  void unwatch(Watch& watched);
+  void unwatch(int& fd, bool is_stale);
   void note(int level, std::string text);
 
   bool has_ops(const rpc::ClientSession& session) const;
@@ -176,6 +178,8 @@ class Engine final : private SessionOwner {
   const OnPool on_pool_;
   base::Status status_ = base::Status::ok();
   base::UniqueFd epoll_, timer_;
+  // The timer's interval, of a year: no other timer of the process has this one.
+  const timespec mark_;
   rpc::ActiveSessions active_;
   KeyOrder order_;
   CallPool calls_;
@@ -183,8 +187,8 @@ class Engine final : private SessionOwner {
   Router router_;
   std::unique_ptr<ProxyNews> news_;  // null: the backends are given
   int news_fd_ = -1;                 // as it is watched
-  uint64_t news_inode_ = 0;
-  bool are_renewed_ = false;                     // epoll_ and timer_, since look_after_descriptors()
+  base::FileId news_file_;
+  bool is_news_stale_ = false;                   // as Watch::is_stale
   const rpc::ClientSession* closing_ = nullptr;  // by this engine, so that its end is no loss
   bool must_turn_ = false;                       // a session is to go by another way
   uint64_t value_memory_ =

@@ -5,17 +5,19 @@
 
 #include <immintrin.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/file_id.h"
+#include "base/random.h"
 #include "client/engine/engine.h"
 #include "client/engine/upload.h"
 #include "client/process/fork.h"
 
 namespace egret::client {
 
+using base::FileId;
 using base::Status;
 using rpc::ClientSession;
 
@@ -40,9 +42,9 @@ void pause_briefly() {
 #endif
 }
 
-uint64_t inode_of(int fd) {
-  struct stat info {};
-  return ::fstat(fd, &info) == 0 ? info.st_ino : 0;
+constexpr time_t kYear = 365 * 86'400;  // in s
+timespec make_mark() {
+  return {.tv_sec = kYear, .tv_nsec = static_cast<long>(base::random_u64() % 1'000'000'000)};
 }
 
 }  // namespace
@@ -51,6 +53,7 @@ Engine::Engine(const Settings& settings, const base::Clock& clock, OnPool on_poo
     : settings_(settings),
       clock_(clock),
       on_pool_(std::move(on_pool)),
+      mark_(make_mark()),
       calls_(*this, settings.most_pending),
       router_(settings_, clock, *this, connect_to) {
   if (settings_.members.empty()) {
@@ -69,15 +72,22 @@ Engine::~Engine() {
   }
 }
 
+// Both, or none.
 Status Engine::make_descriptors() {
   const ForkGuard::Section section;
-  epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll_.is_open()) return Status::system_error("epoll_create1", errno);
+  base::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.is_open()) return Status::system_error("epoll_create1", errno);
+  base::UniqueFd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!timer.is_open()) return Status::system_error("timerfd_create", errno);
+  const itimerspec never{.it_interval = mark_, .it_value = {}};
+  if (::timerfd_settime(timer.get(), 0, &never, nullptr) < 0) return Status::system_error("timerfd_settime", errno);
+  epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = data_of(kTimer, 0)}};
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, timer.get(), &event) < 0) return Status::system_error("epoll_ctl", errno);
+  epoll_ = std::move(epoll);
+  timer_ = std::move(timer);
   ForkGuard::own(epoll_.get());
-  timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!timer_.is_open()) return Status::system_error("timerfd_create", errno);
   ForkGuard::own(timer_.get());
-  return add(timer_.get(), EPOLLIN | EPOLLET, data_of(kTimer, 0));
+  return Status::ok();
 }
 
 // --- sessions
@@ -158,49 +168,52 @@ Engine::Watch& Engine::watch_of(const ClientSession& session) {
 }
 
 Status Engine::watch(int fd, uint32_t events, uint64_t data) {
-  Status added = add(fd, events, data);
-  if (added || owns_epoll()) return added;
-  renew_descriptors();
-  return add(fd, events, data);
-}
-
-Status Engine::add(int fd, uint32_t events, uint64_t data) {
+  if (!owns_epoll()) renew_descriptors();
   epoll_event event{.events = events, .data = {.u64 = data}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return Status::ok();
-  return Status::system_error("epoll_ctl", errno);
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) < 0) return Status::system_error("epoll_ctl", errno);
+  ForkGuard::own(fd);
+  return Status::ok();
 }
 
-void Engine::unwatch(int& fd) {
-  if (fd < 0) return;
-  ForkGuard::disown(fd);
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-  fd = -1;
+// `is_stale`: another session's descriptor may have this number by now.
+void Engine::unwatch(int& fd, bool is_stale) {
+  const int watched = std::exchange(fd, -1);
+  if (watched < 0 || is_stale) return;
+  ForkGuard::disown(watched);
+  if (owns_epoll()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watched, nullptr);
+}
+
+void Engine::unwatch(Watch& watched) {
+  unwatch(watched.data_fd, watched.is_stale);
+  unwatch(watched.control_fd, watched.is_stale);
+  watched.is_stale = false;
 }
 
 Status Engine::on_session_connecting(ClientSession& session) {
   Watch& watched = watch_of(session);
-  unwatch(watched.data_fd);
-  unwatch(watched.control_fd);
-  watched.control_fd = session.endpoint().control_fd();
-  watched.control_inode = inode_of(watched.control_fd);
-  watched.data_inode = 0;
-  ForkGuard::own(watched.control_fd);
-  return watch(watched.control_fd, EPOLLIN, data_of(kControl, static_cast<size_t>(&watched - watches_.data())));
+  unwatch(watched);
+  const int control_fd = session.endpoint().control_fd();
+  const Status added = watch(control_fd, EPOLLIN, data_of(kControl, static_cast<size_t>(&watched - watches_.data())));
+  watched.control_fd = control_fd;
+  watched.control = FileId::of(control_fd);
+  watched.data = {};
+  return added;
 }
 
 Status Engine::on_session_open(ClientSession& session) {
   ++changes_;
   router_.note_open(session);
-  Watch& watched = watch_of(session);
-  watched.data_fd = session.endpoint().data_fd();
-  watched.data_inode = watched.data_fd >= 0 ? inode_of(watched.data_fd) : 0;
-  ForkGuard::own(watched.data_fd);
   // A socket that was full tells when there is room again.
   const uint32_t room = session.endpoint().limits().results_are_pushed ? EPOLLOUT : 0u;
   if (!session.endpoint().limits().fetch_is_local) has_network_ = true;
   note(kInfo, "session open: " + session.grant().layout.to_string() + ", " + session.endpoint().facts());
-  return watch(watched.data_fd, EPOLLIN | EPOLLET | room,
-               data_of(kData, static_cast<size_t>(&watched - watches_.data())));
+  Watch& watched = watch_of(session);
+  const int data_fd = session.endpoint().data_fd();
+  const Status added =
+      watch(data_fd, EPOLLIN | EPOLLET | room, data_of(kData, static_cast<size_t>(&watched - watches_.data())));
+  watched.data_fd = data_fd;
+  watched.data = FileId::of(data_fd);
+  return added;
 }
 
 Status Engine::on_session_resized(ClientSession& session) {
@@ -210,9 +223,7 @@ Status Engine::on_session_resized(ClientSession& session) {
 }
 
 void Engine::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
-  Watch& watched = watch_of(session);
-  unwatch(watched.data_fd);
-  unwatch(watched.control_fd);
+  unwatch(watch_of(session));
   ++changes_;
   if (&session == closing_) return;
   trouble_ = why;
@@ -222,9 +233,7 @@ void Engine::on_session_lost(ClientSession& session, const std::string& why, boo
 
 // It goes on at once by the second of its addresses.
 void Engine::on_session_falls_back(ClientSession& session, const std::string& why) {
-  Watch& watched = watch_of(session);
-  unwatch(watched.data_fd);
-  unwatch(watched.control_fd);
+  unwatch(watch_of(session));
   ++changes_;
   trouble_ = why;
   note(kWarning, "no session: " + why);
@@ -235,8 +244,8 @@ bool Engine::may_close(const ClientSession& session) {
   const auto at = std::ranges::find(watches_, &session, &Watch::session);
   if (at == watches_.end()) return true;
   const transport::ClientEndpoint& endpoint = session.endpoint();
-  return at->control_inode == inode_of(endpoint.control_fd()) &&
-         (at->data_inode == 0 || at->data_inode == inode_of(endpoint.data_fd()));
+  return endpoint.owns_descriptors() && at->control == FileId::of(endpoint.control_fd()) &&
+         (at->data == FileId{} || at->data == FileId::of(endpoint.data_fd()));
 }
 
 void Engine::note(int level, std::string text) {
@@ -281,11 +290,11 @@ void Engine::tick_if_due() {
 void Engine::tick_all(uint64_t now_ns) {
   next_tick_ns_ = now_ns + ClientSession::kTickNs;
   const ForkGuard::Section section;
+  look_after_descriptors();
   for (const auto& session : router_.sessions()) {
     if (session->state() != ClientSession::State::kWaiting && session->needs_tick()) session->tick();
   }
   for (const auto& session : router_.leaving()) session->tick();
-  if (calls_.in_use() > 0 || are_renewed_) look_after_descriptors();
   ask_proxy();
   hear_news();
   router_.let_go([this](const ClientSession& session) { return !has_ops(session); });
@@ -333,7 +342,7 @@ bool Engine::arm() {
   const uint64_t wait_ns = must_tick ? ClientSession::kTickNs : transport::kKeepAliveNs;
   if (timer_ns_ != 0 && timer_ns_ <= wait_ns) return true;
   timer_ns_ = wait_ns;
-  const itimerspec once{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = static_cast<long>(wait_ns)}};
+  const itimerspec once{.it_interval = mark_, .it_value = {.tv_sec = 0, .tv_nsec = static_cast<long>(wait_ns)}};
   ::timerfd_settime(timer_.get(), 0, &once, nullptr);
   return true;
 }
@@ -401,8 +410,7 @@ void Engine::ask_proxy() {
     return;
   }
   news_fd_ = news_->fd();
-  news_inode_ = inode_of(news_fd_);
-  ForkGuard::own(news_fd_);
+  news_file_ = FileId::of(news_fd_);
   if (Status watched = watch(news_fd_, EPOLLIN, data_of(kNews, 0)); !watched) {
     trouble_ = watched.message();
     drop_news();
@@ -411,8 +419,8 @@ void Engine::ask_proxy() {
 
 void Engine::drop_news() {
   if (news_ == nullptr || news_fd_ < 0) return;
-  const bool is_ours = inode_of(news_fd_) == news_inode_;
-  unwatch(news_fd_);
+  const bool is_ours = FileId::of(news_fd_) == news_file_;
+  unwatch(news_fd_, std::exchange(is_news_stale_, false));
   news_->end(is_ours);
 }
 
@@ -453,33 +461,41 @@ void Engine::catch_up() {
 // --- descriptors that somebody else has closed
 
 bool Engine::is_intact(const Watch& watched) const {
-  return (watched.control_fd < 0 || inode_of(watched.control_fd) == watched.control_inode) &&
-         (watched.data_fd < 0 || inode_of(watched.data_fd) == watched.data_inode);
+  return !watched.is_stale && (watched.control_fd < 0 || FileId::of(watched.control_fd) == watched.control) &&
+         (watched.data_fd < 0 || FileId::of(watched.data_fd) == watched.data);
 }
 
-// An epoll that knows our timer is ours.
+// Our timer is known by its mark, and an epoll that knows it is ours.
 bool Engine::owns_epoll() const {
+  itimerspec set{};
+  if (::timerfd_gettime(timer_.get(), &set) < 0) return false;
+  if (set.it_interval.tv_sec != mark_.tv_sec || set.it_interval.tv_nsec != mark_.tv_nsec) return false;
   epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = data_of(kTimer, 0)}};
   return ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, timer_.get(), &event) == 0;
 }
 
-// They are another's by now: nothing of ours is left to wait for. What it watched is for look_after_descriptors().
+// They are another's by now, so nothing tells of what they watched.
 void Engine::renew_descriptors() {
   for (base::UniqueFd* fd : {&epoll_, &timer_}) ForkGuard::disown(fd->release());
   for (Watch& watched : watches_) {
-    if (watched.data_fd >= 0) ForkGuard::disown(std::exchange(watched.data_fd, -1));
+    for (const int fd : {watched.data_fd, watched.control_fd}) {
+      if (fd < 0) continue;
+      ForkGuard::disown(fd);
+      watched.is_stale = true;
+    }
   }
+  if (news_fd_ >= 0) ForkGuard::disown(news_fd_);
+  is_news_stale_ = news_fd_ >= 0;
   if (Status made = make_descriptors(); !made) note(kWarning, made.message());
   timer_ns_ = 0;
-  are_renewed_ = true;
 }
 
+// Ends what is not ours, or not watched, any more; it is made again.
 void Engine::look_after_descriptors() {
   if (!owns_epoll()) renew_descriptors();
-  const bool is_ours = !std::exchange(are_renewed_, false);
-  if (news_fd_ >= 0 && (!is_ours || inode_of(news_fd_) != news_inode_)) drop_news();
+  if (news_fd_ >= 0 && (is_news_stale_ || FileId::of(news_fd_) != news_file_)) drop_news();
   for (Watch& watched : watches_) {
-    if (watched.session == nullptr || (is_ours && is_intact(watched))) continue;
+    if (watched.session == nullptr || is_intact(watched)) continue;
     note(kWarning, "somebody closed descriptors of libegret");
     close(*watched.session, ClientSession::State::kWaiting);
   }

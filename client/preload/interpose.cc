@@ -9,6 +9,7 @@
 // cancelled.
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -71,6 +72,17 @@ ssize_t served(ServedSocket& socket, Work work) {
   }
 }
 
+// Sends. After the program's own shutdown() that is a SIGPIPE, whose handler may call anything, and may never return.
+template <typename Send>
+ssize_t sending(ServedSocket& socket, int flags, Send send) {
+  const ssize_t sent = served(socket, send);
+  if (sent < 0 && errno == EPIPE && (flags & MSG_NOSIGNAL) == 0 && socket.is_shut_by_program()) {
+    ::raise(SIGPIPE);
+    errno = EPIPE;
+  }
+  return sent;
+}
+
 ssize_t send_pieces(ServedSocket& socket, const iovec* pieces, size_t count, int flags) {
   if (count == 1) return socket.send({static_cast<const char*>(pieces->iov_base), pieces->iov_len}, flags);
   std::string all;
@@ -102,15 +114,11 @@ uint64_t now_us() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
 }
 
-uint64_t now_ms() {
-  return now_us() / 1000;
-}
-
 // A call of poll() on descriptors of which some are served.
 class Poll {
  public:
   Poll(pollfd* of_program, nfds_t count, int timeout_ms)
-      : of_program_(of_program), count_(count), timeout_ms_(timeout_ms), begun_ms_(now_ms()), served_(count) {
+      : of_program_(of_program), count_(count), timeout_ms_(timeout_ms), begun_us_(now_us()), served_(count) {
     for (nfds_t i = 0; i < count; ++i) {
       if (ServedSockets::has(of_program[i].fd)) served_[i] = sockets().find(of_program[i].fd);
     }
@@ -136,8 +144,9 @@ class Poll {
  private:
   int left() const {
     if (timeout_ms_ <= 0) return timeout_ms_;
-    const uint64_t passed = now_ms() - begun_ms_;
-    return passed < static_cast<uint64_t>(timeout_ms_) ? timeout_ms_ - static_cast<int>(passed) : 0;
+    const uint64_t all_us = static_cast<uint64_t>(timeout_ms_) * 1000;
+    const uint64_t passed_us = std::min(now_us() - begun_us_, all_us);
+    return static_cast<int>((all_us - passed_us + 999) / 1000);  // never too early
   }
   // Two descriptors for each that nothing has come for yet: its engine's, if it is to be waited for, and the program's own. False:
   // something has come.
@@ -180,7 +189,7 @@ class Poll {
   pollfd* const of_program_;
   const nfds_t count_;
   const int timeout_ms_;
-  const uint64_t begun_ms_;
+  const uint64_t begun_us_;
   std::vector<std::shared_ptr<ServedSocket>> served_;
   std::vector<pollfd> waits_;
   bool awaits_ = false;  // answers, of an engine
@@ -227,10 +236,10 @@ bool has(const fd_set* set, int fd) {
 
 // Linux tells in it how much of the time was left.
 void take_off(timeval& timeout, uint64_t passed_us) {
-  const auto all_us = static_cast<uint64_t>(timeout.tv_sec) * 1'000'000 + static_cast<uint64_t>(timeout.tv_usec);
-  const uint64_t left_us = all_us - std::min(all_us, passed_us);
-  timeout = {.tv_sec = static_cast<time_t>(left_us / 1'000'000),
-             .tv_usec = static_cast<suseconds_t>(left_us % 1'000'000)};
+  timeval left{.tv_sec = timeout.tv_sec - static_cast<time_t>(passed_us / 1'000'000),
+               .tv_usec = timeout.tv_usec - static_cast<suseconds_t>(passed_us % 1'000'000)};
+  if (left.tv_usec < 0) left = {.tv_sec = left.tv_sec - 1, .tv_usec = left.tv_usec + 1'000'000};
+  timeout = left.tv_sec < 0 ? timeval{} : left;
 }
 
 int select_served(int count, fd_set* readable, fd_set* writable, fd_set* special, timeval* timeout, bool& is_ours) {
@@ -246,7 +255,8 @@ int select_served(int count, fd_set* readable, fd_set* writable, fd_set* special
   const timespec wait{timeout != nullptr ? timeout->tv_sec : 0, timeout != nullptr ? timeout->tv_usec * 1000 : 0};
   const uint64_t begun_us = now_us();
   const int found = poll_served(fds.data(), fds.size(), ms_of(timeout != nullptr ? &wait : nullptr), is_ours);
-  if (is_ours && timeout != nullptr) take_off(*timeout, now_us() - begun_us);
+  if (is_ours && timeout != nullptr && found == 0) *timeout = {};
+  if (is_ours && timeout != nullptr && found != 0) take_off(*timeout, now_us() - begun_us);
   if (!is_ours || found < 0) return found;
   if (std::ranges::any_of(fds, [](const pollfd& each) { return (each.revents & POLLNVAL) != 0; })) {
     errno = EBADF;
@@ -386,32 +396,32 @@ EGRET_INTERPOSES void closefrom(int first) {
 EGRET_INTERPOSES ssize_t send(int fd, const void* bytes, size_t length, int flags) {
   const auto socket = find(fd);
   if (socket == nullptr) return real().send(fd, bytes, length, flags);
-  return served(*socket, [&] { return socket->send({static_cast<const char*>(bytes), length}, flags); });
+  return sending(*socket, flags, [&] { return socket->send({static_cast<const char*>(bytes), length}, flags); });
 }
 
 EGRET_INTERPOSES ssize_t sendto(int fd, const void* bytes, size_t length, int flags, const sockaddr* to,
                                 socklen_t size) {
   const auto socket = find(fd);
   if (socket == nullptr) return real().sendto(fd, bytes, length, flags, to, size);
-  return served(*socket, [&] { return socket->send({static_cast<const char*>(bytes), length}, flags); });
+  return sending(*socket, flags, [&] { return socket->send({static_cast<const char*>(bytes), length}, flags); });
 }
 
 EGRET_INTERPOSES ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   const auto socket = find(fd);
   if (socket == nullptr) return real().sendmsg(fd, message, flags);
-  return served(*socket, [&] { return send_pieces(*socket, message->msg_iov, message->msg_iovlen, flags); });
+  return sending(*socket, flags, [&] { return send_pieces(*socket, message->msg_iov, message->msg_iovlen, flags); });
 }
 
 EGRET_INTERPOSES ssize_t write(int fd, const void* bytes, size_t length) {
   const auto socket = find(fd);
   if (socket == nullptr) return real().write(fd, bytes, length);
-  return served(*socket, [&] { return socket->send({static_cast<const char*>(bytes), length}, 0); });
+  return sending(*socket, 0, [&] { return socket->send({static_cast<const char*>(bytes), length}, 0); });
 }
 
 EGRET_INTERPOSES ssize_t writev(int fd, const iovec* pieces, int count) {
   const auto socket = find(fd);
   if (socket == nullptr || count < 0) return real().writev(fd, pieces, count);
-  return served(*socket, [&] { return send_pieces(*socket, pieces, static_cast<size_t>(count), 0); });
+  return sending(*socket, 0, [&] { return send_pieces(*socket, pieces, static_cast<size_t>(count), 0); });
 }
 
 // --- receiving

@@ -62,11 +62,8 @@ bool ServedSocket::is_blocking(int flags) const {
 
 ssize_t ServedSocket::send(std::string_view bytes, int flags) {
   if (is_lost()) return reset();
-  Section section(*thread_);
+  const Section section(*thread_);
   if (is_shut_) {
-    section.leave();
-    if (is_shut_by_program_ && (flags & MSG_NOSIGNAL) == 0) ::raise(SIGPIPE);
-    section.enter_again();
     errno = EPIPE;
     return -1;
   }
@@ -84,21 +81,23 @@ ssize_t ServedSocket::send(std::string_view bytes, int flags) {
   return static_cast<ssize_t>(bytes.size());
 }
 
-// A command that goes aside, now that all before it are answered.
-void ServedSocket::go_on() {
+// A command that goes aside, now that all before it are answered. What an end that was due has returned; 0: none was.
+int ServedSocket::go_on() {
   while (state_ == State::kSlots && engine_->has_aside()) begin_aside();
   const bool is_done = state_ == State::kConnection || (state_ == State::kSlots && !engine_->is_awaited());
-  if (is_to_be_shut_ != kNotShut && is_done) real().shutdown(fd_, std::exchange(is_to_be_shut_, kNotShut));
+  if (is_to_be_shut_ == kNotShut || !is_done) return 0;
+  return real().shutdown(fd_, std::exchange(is_to_be_shut_, kNotShut));
 }
 
 int ServedSocket::shutdown(int how) {
   if (is_lost() || (how != SHUT_WR && how != SHUT_RDWR)) return real().shutdown(fd_, how);
   const Section section(*thread_);
-  if (is_shut_ && is_to_be_shut_ == kNotShut) return real().shutdown(fd_, how);  // once more
-  is_shut_ = is_shut_by_program_ = true;
+  const bool is_done = is_shut_ && is_to_be_shut_ == kNotShut;  // once more
+  if (is_done || state_ == State::kDead) return real().shutdown(fd_, how);
+  is_shut_ = true;
+  is_shut_by_program_.store(true, std::memory_order_relaxed);
   is_to_be_shut_ = std::max(is_to_be_shut_, how);
-  go_on();
-  return 0;
+  return go_on();
 }
 
 void ServedSocket::finish() {

@@ -56,8 +56,9 @@ class ServedSocket {
   // may take. True: the connection serves from here on. False: the connection is shut down, since answers that came by
   // slots cannot be put into it; this socket still gives them, and then the end.
   bool let_go();
-  // As shutdown().
+  // As shutdown(). After it a send() that fails by EPIPE is to be a SIGPIPE.
   int shutdown(int how);
+  bool is_shut_by_program() const { return is_shut_by_program_.load(std::memory_order_relaxed); }
   // Reads the descriptor's O_NONBLOCK again: the program may have changed it.
   void note_flags();
   // It is about to be closed: what was sent is done before, if it does not take too long.
@@ -75,7 +76,7 @@ class ServedSocket {
   static ssize_t reset();
   bool is_blocking(int flags) const;
   bool is_idle() const { return state_ == State::kSlots && engine_->is_quiet(); }
-  void go_on();
+  int go_on();
   void wait_for_answers();
   bool leave_to_connection();
   void begin_aside();
@@ -97,12 +98,12 @@ class ServedSocket {
   std::string seen_;        // of the answer to a command that went aside: its last line, or packet's head
   uint64_t body_left_ = 0;  // binary: of the packet
   bool is_last_packet_ = false;
-  bool has_just_sent_ = false;               // nothing was received since the last send()
-  std::atomic<bool> is_nonblocking_{false};  // O_NONBLOCK, as note_flags() last read it
-  uint64_t went_aside_ = 0;                  // commands
-  int is_to_be_shut_ = kNotShut;             // as shutdown() is asked
-  bool is_shut_ = false;                     // for sending: by shutdown(), or let_go()
-  bool is_shut_by_program_ = false;          // by shutdown(): sending is a SIGPIPE
+  bool has_just_sent_ = false;                   // nothing was received since the last send()
+  std::atomic<bool> is_nonblocking_{false};      // O_NONBLOCK, as note_flags() last read it
+  uint64_t went_aside_ = 0;                      // commands
+  int is_to_be_shut_ = kNotShut;                 // as shutdown() is asked
+  bool is_shut_ = false;                         // for sending: by shutdown(), or let_go()
+  std::atomic<bool> is_shut_by_program_{false};  // by shutdown()
   // Threads that wait in the kernel for the connection, not for the engine: they began when no answer was awaited. A result by slots
   // would not wake them, so while there is one the next command goes over the connection.
   uint32_t bare_waiters_ = 0;

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include "base/file_id.h"
 #include "client/process/bare.h"
 #include "client/process/devices.h"
 
@@ -22,7 +23,11 @@ constexpr size_t kPage = 4096;
 
 // Never destroyed: threads may use them while the process ends.
 pthread_mutex_t mutex;  // recursive
-std::vector<int>* owned = nullptr;
+struct Owned {
+  int fd;
+  base::FileId file;
+};
+std::vector<Owned>* owned = nullptr;
 uint64_t last_generation = 1;  // of this process or an ancestor
 std::atomic<bool> may_use_devices{false};
 std::once_flag is_installed;
@@ -40,7 +45,7 @@ void make_mutex() {
 void ForkGuard::install() {
   std::call_once(is_installed, [] {
     make_mutex();
-    owned = new std::vector<int>;
+    owned = new std::vector<Owned>;
     void* const at = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at != MAP_FAILED && ::madvise(at, kPage, MADV_WIPEONFORK) == 0) {
       page_ = ::new (at) std::atomic<uint64_t>(last_generation);
@@ -59,12 +64,12 @@ void ForkGuard::unlock() {
 
 void ForkGuard::own(int fd) {
   const Section section;
-  owned->push_back(fd);
+  owned->push_back({fd, base::FileId::of(fd)});
 }
 
 void ForkGuard::disown(int fd) {
   const Section section;
-  std::erase(*owned, fd);
+  std::erase_if(*owned, [fd](const Owned& each) { return each.fd == fd; });
 }
 
 void ForkGuard::expect_devices() {
@@ -73,7 +78,9 @@ void ForkGuard::expect_devices() {
 
 // Only this thread exists. What the parent's other threads were doing is not known: nothing of a client is touched.
 void ForkGuard::enter_child() {
-  for (const int fd : *owned) bare::close(fd);
+  for (const Owned& each : *owned) {
+    if (base::FileId::of(each.fd) == each.file) bare::close(each.fd);
+  }
   owned->clear();
   if (may_use_devices.load(std::memory_order_relaxed)) let_go_of_devices();
   make_mutex();  // it was locked by a thread whose id is another one now

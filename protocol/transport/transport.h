@@ -203,6 +203,9 @@ class ClientEndpoint : public ControlChannel, public DataChannel {
   // False: that goes on elsewhere. When it is done, or has failed, control_fd() becomes readable: an error is
   // receive_frame()'s.
   virtual bool is_mapped() const { return true; }
+  // False: somebody else in this process has closed a descriptor of it, and its number is another file's by now. Sockets
+  // are told from others at any time; epolls, eventfds and timers are not.
+  virtual bool owns_descriptors() const { return true; }
   virtual const Limits& limits() const = 0;
 
   // Data. `request_image()` is where requests are encoded: the offset there is the offset in request memory. A range is

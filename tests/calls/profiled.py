@@ -50,7 +50,11 @@ class Profiled:
 
     def __exit__(self, *_):
         self.process.terminate()  # and with it whom it has started
-        self.process.wait()
+        try:
+            self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @staticmethod
@@ -99,7 +103,11 @@ class Profiled:
             turn(at)
         self.instrument(False)
         self.process.terminate()
-        self.process.wait()
+        try:
+            self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         return sorted(self.folder.glob("profile.*"))
 
 

@@ -1,6 +1,7 @@
 // egret.h with real backends: calls, queues, event loops; and what becomes of ops when processes fork, stop or die.
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,8 +13,12 @@
 #include <thread>
 #include <vector>
 
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -716,6 +721,115 @@ TEST_CASE("files of the program that got the library's numbers stay open, and as
     }
     CHECK(exit_code_of(child) == 0);
   }
+}
+
+namespace {
+
+// Descriptors of a program's event loop, over and over: an epoll with an eventfd in it, and two ends of a connection.
+struct OfTheProgram {
+  struct Part {
+    int epoll, event, one, other;
+  };
+  // `first`: how many files come before them.
+  explicit OfTheProgram(int first) {
+    for (int i = 0; i < first; ++i) (void)::memfd_create("of the program", MFD_CLOEXEC);
+    for (Part& part : parts) {
+      part.epoll = ::epoll_create1(0);
+      part.event = ::eventfd(0, EFD_NONBLOCK);
+      int ends[2] = {-1, -1};
+      is_made &= ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0;
+      part.one = ends[0];
+      part.other = ends[1];
+      epoll_event event{.events = EPOLLIN, .data = {.u64 = number_of(part)}};
+      is_made &= ::epoll_ctl(part.epoll, EPOLL_CTL_ADD, part.event, &event) == 0;
+      is_made &= ::epoll_ctl(part.epoll, EPOLL_CTL_ADD, part.one, &event) == 0;
+    }
+  }
+  // Whether nobody has touched them.
+  bool are_whole() const {
+    return std::ranges::all_of(parts, [this](const Part& part) {
+      char byte = 0;
+      epoll_event event{};
+      if (::recv(part.one, &byte, 1, 0) != -1 || errno != EAGAIN) return false;
+      if (::recv(part.other, &byte, 1, 0) != -1 || errno != EAGAIN) return false;
+      if (::epoll_wait(part.epoll, &event, 1, 0) != 0) return false;
+      for (int look = 0; look < 2; ++look) {  // level-triggered
+        if (::send(part.other, "x", 1, MSG_NOSIGNAL) != 1) return false;
+        if (::epoll_wait(part.epoll, &event, 1, 0) != 1 || event.data.u64 != number_of(part)) return false;
+      }
+      if (::recv(part.one, &byte, 1, 0) != 1 || ::recv(part.one, &byte, 1, 0) != 1) return false;
+      if (::eventfd_write(part.event, 1) != 0) return false;
+      return ::epoll_wait(part.epoll, &event, 1, 0) == 1 && event.data.u64 == number_of(part);
+    });
+  }
+
+  std::array<Part, 10> parts{};
+  bool is_made = true;
+
+ private:
+  uint64_t number_of(const Part& part) const { return 1000 + static_cast<uint64_t>(&part - parts.data()); }
+};
+
+}  // namespace
+
+TEST_CASE("a program's event loop that got the library's numbers goes on as it was, over either transport") {
+  for (const auto over : {BackendProcess::Over::kHost, BackendProcess::Over::kNetwork}) {
+    BackendProcess backend({}, over);
+    if (!backend.address().starts_with("shm:") && !backend.address().starts_with("tcp:")) continue;
+    CAPTURE(backend.address());
+    for (int first = 0; first < 4; ++first) {
+      CAPTURE(first);
+      const pid_t child = ::fork();
+      if (child == 0) {
+        const Pool pool = open_pool({{"backends", backend.address()}});
+        Client client = new_client(pool);
+        connect(client.get());
+        if (set(client.get(), "k", "v") != EGRET_STORED) ::_exit(1);
+        for (int fd = 3; fd < 256; ++fd) ::close(fd);
+        const OfTheProgram of_the_program(first);
+        if (!of_the_program.is_made) ::_exit(2);
+        ::usleep(50'000);  // the library looks at its descriptors when an op comes after a while
+        bool is_back = false;
+        for (int attempt = 0; attempt < 500 && !is_back; ++attempt) {
+          is_back = get(client.get(), "k") == "v";
+          if (!is_back) ::usleep(10'000);
+        }
+        client.reset();
+        ::_exit(!is_back ? 3 : of_the_program.are_whole() ? 0 : 4);
+      }
+      CHECK(exit_code_of(child) == 0);
+    }
+  }
+}
+
+TEST_CASE("nor is it touched when the library's numbers were those of a connection that nobody answered") {
+  const int silent = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {::htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+  socklen_t length = sizeof at;
+  REQUIRE(::bind(silent, reinterpret_cast<const sockaddr*>(&at), length) == 0);
+  REQUIRE(::listen(silent, 64) == 0);
+  REQUIRE(::getsockname(silent, reinterpret_cast<sockaddr*>(&at), &length) == 0);
+  const std::string address = "tcp:127.0.0.1:" + std::to_string(::ntohs(at.sin_port));
+  for (int first = 0; first < 4; ++first) {
+    CAPTURE(first);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const Pool pool = open_pool({{"backends", address}, {"op_timeout", "100ms"}});
+      Client client = new_client(pool);
+      if (egret_client_connect(client.get(), 0) == EGRET_OK) ::_exit(1);  // it has begun
+      for (int fd = 3; fd < 256; ++fd) ::close(fd);
+      const OfTheProgram of_the_program(first);
+      if (!of_the_program.is_made) ::_exit(2);
+      for (int attempt = 0; attempt < 20; ++attempt) {
+        ::usleep(30'000);
+        (void)egret_client_connect(client.get(), 0);  // the attempt ends, and others begin
+      }
+      client.reset();
+      ::_exit(of_the_program.are_whole() ? 0 : 4);
+    }
+    CHECK(exit_code_of(child) == 0);
+  }
+  ::close(silent);
 }
 
 TEST_CASE("a session takes little memory: some pages before it, and slots as the options say") {

@@ -493,6 +493,48 @@ TEST_CASE("select tells how much of its time is left") {
   CHECK((limit.tv_sec == 0 && limit.tv_usec == 0));
 }
 
+TEST_CASE("a wait for an answer that does not come ends no earlier than it was told to") {
+  const Place place;
+  const Socket socket = place.served();
+  CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+  place.backend.halt();
+  CHECK(socket.send("get k\r\n"));
+  for (int wait = 0; wait < 200; ++wait) {
+    pollfd one{socket.fd(), POLLIN, 0};
+    timespec begun{}, ended{};
+    ::clock_gettime(CLOCK_MONOTONIC, &begun);
+    CHECK(::poll(&one, 1, 1) == 0);
+    ::clock_gettime(CLOCK_MONOTONIC, &ended);
+    CHECK((ended.tv_sec - begun.tv_sec) * 1'000'000'000 + ended.tv_nsec - begun.tv_nsec >= 1'000'000);
+  }
+  place.backend.signal(SIGCONT);
+  CHECK(socket.receive(kMiss) == kMiss);
+}
+
+TEST_CASE("a handler of SIGPIPE may close the socket, and its number is another file's afterwards") {
+  const Place place;
+  const Socket socket = place.served();
+  CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+  CHECK(::shutdown(socket.fd(), SHUT_RDWR) == 0);
+  static int closed = 0;
+  closed = socket.fd();
+  const auto before = ::signal(SIGPIPE, [](int) { ::close(closed); });
+  CHECK(::write(socket.fd(), "x", 1) == -1);
+  CHECK(errno == EPIPE);
+  ::signal(SIGPIPE, before);
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  if (ends[0] != socket.fd()) {
+    REQUIRE(::dup3(ends[0], socket.fd(), O_CLOEXEC) == socket.fd());
+    ::close(ends[0]);
+  }
+  char byte = 0;
+  CHECK(::write(socket.fd(), "y", 1) == 1);
+  CHECK(::read(ends[1], &byte, 1) == 1);
+  CHECK(byte == 'y');
+  ::close(ends[1]);
+}
+
 TEST_CASE("shutdown() refuses what it does not know, and sending behind it is a broken pipe") {
   const Place place;
   const Socket socket = place.served();

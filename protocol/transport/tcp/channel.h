@@ -15,6 +15,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "base/file_id.h"
 #include "base/status.h"
 #include "base/unique_fd.h"
 #include "tls/stream.h"
@@ -25,7 +26,12 @@ class Channel {
  public:
   static constexpr size_t kMostAtOnce = 64 << 10;  // bytes of ciphertext that one system call reads
 
-  void open(base::UniqueFd socket) { socket_ = std::move(socket); }
+  void open(base::UniqueFd socket) {
+    socket_ = std::move(socket);
+    file_ = base::FileId::of(socket_.get());
+  }
+  // False: its number has become another file's, since somebody in this process has closed it.
+  bool owns_socket() const { return file_ == base::FileId::of(socket_.get()); }
   void speak_tls(std::unique_ptr<tls::Stream> stream) { stream_ = std::move(stream); }
   void speak_plainly() { stream_.reset(); }
   int fd() const { return socket_.get(); }
@@ -57,6 +63,7 @@ class Channel {
 
  private:
   base::UniqueFd socket_;
+  base::FileId file_;                    // of socket_
   std::unique_ptr<tls::Stream> stream_;  // null: plain
 };
 

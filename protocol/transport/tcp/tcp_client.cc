@@ -93,6 +93,7 @@ class TcpClientEndpoint final : public ClientEndpoint, private FrameSink {
     flush();
   }
   int data_fd() const override { return channel_.fd(); }
+  bool owns_descriptors() const override { return channel_.owns_socket(); }
   void arm() override {}
   void close() override {
     if (channel_.is_open()) ::shutdown(channel_.fd(), SHUT_RDWR);
