@@ -18,6 +18,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -721,6 +722,23 @@ TEST_CASE("files of the program that got the library's numbers stay open, and as
     }
     CHECK(exit_code_of(child) == 0);
   }
+}
+
+TEST_CASE("a client that cannot have all its descriptors keeps none") {
+  BackendProcess backend;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const Pool pool = open_pool({{"backends", backend.address()}});
+    const rlimit few{.rlim_cur = 64, .rlim_max = 64};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    int last = -1;
+    for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) last = fd;
+    ::close(last);  // one is free, and a client needs two
+    egret_client* client = nullptr;
+    if (egret_client_new(pool.get(), &client) == EGRET_OK) ::_exit(1);
+    ::_exit(::dup(0) == last ? 0 : 2);
+  }
+  CHECK(exit_code_of(child) == 0);
 }
 
 namespace {

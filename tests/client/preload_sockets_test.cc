@@ -525,7 +525,7 @@ TEST_CASE("a handler of SIGPIPE may close the socket, and its number is another 
   int ends[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
   if (ends[0] != socket.fd()) {
-    REQUIRE(::dup3(ends[0], socket.fd(), O_CLOEXEC) == socket.fd());
+    REQUIRE(::fcntl(ends[0], F_DUPFD_CLOEXEC, socket.fd()) == socket.fd());
     ::close(ends[0]);
   }
   char byte = 0;
