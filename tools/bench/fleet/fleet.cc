@@ -27,7 +27,7 @@ using bench::monotonic_ns;
 
 constexpr double kPatience = 60;  // s, for a backend that starts or a session that opens
 constexpr uint64_t kOtherDescriptors = 300;
-constexpr uint64_t kRoomForRings = 4096;     // a backend has no more descriptors for rings of lanes
+constexpr uint64_t kMostRings = 4096;        // a backend has no more descriptors for rings of lanes
 constexpr timespec kSettle{0, 300'000'000};  // lanes fall asleep within milliseconds
 constexpr uint64_t kCountPatienceNs = 5'000'000'000;
 constexpr uint64_t kKeepAliveNs = 500'000'000;  // as proxy/worker.cc
@@ -254,8 +254,9 @@ Status measure_all(const FleetOptions& options, const std::atomic<bool>& stop, u
                    const std::vector<uint32_t>& numbers, std::vector<Cost>& costs, Outcome& outcome) {
   const CostModel model = CostModel::of(options.at);
   for (const uint32_t sessions : numbers) {
+    const uint64_t rings = std::min<uint64_t>(uint64_t{sessions} * (lanes - 1), kMostRings);
     const uint64_t needed =
-        sessions * std::max(model.backend_descriptors, model.own_descriptors) + kRoomForRings + kOtherDescriptors;
+        sessions * std::max(model.backend_descriptors, model.own_descriptors) + rings + kOtherDescriptors;
     if (const uint64_t limit = base::raise_descriptor_limit(needed); limit < needed) {
       outcome.left_out.push_back(std::to_string(sessions) + " sessions are left out: they take " +
                                  std::to_string(needed) + " descriptors, the limit is " + std::to_string(limit) +
