@@ -23,7 +23,8 @@ using events::Event;
 namespace {
 constexpr std::chrono::milliseconds kResendAfter{5};
 constexpr std::chrono::milliseconds kAcceptPause{20};
-constexpr int kAcceptsAtOnce = 16;  // connections of one address, before others' turn
+constexpr std::chrono::milliseconds kCrowdPause{1};  // those that have come are heard meanwhile
+constexpr int kAcceptsAtOnce = 16;                   // connections of one address, before others' turn
 constexpr std::chrono::milliseconds kStopAgain{1};
 constexpr std::chrono::milliseconds kLookAtKept{100};
 }  // namespace
@@ -183,6 +184,10 @@ void Control::stop_partitions() {
 void Control::on_accept(Place& place) {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
     if (sessions_.is_full()) return place.acceptable.del();  // until on_room()
+    if (sessions_.is_crowded()) {
+      place.acceptable.del();
+      return place.again.add(kCrowdPause);
+    }
     if (!accept_one(place)) return;
   }
 }

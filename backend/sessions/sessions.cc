@@ -160,15 +160,28 @@ void Sessions::on_prepared(Session& session, const Status& prepared) {
   admission_.accepted(std::exchange(session.cost, {}));
 }
 
-void Sessions::limit_newcomers() {
+// Those that were refused are among them until they have read why.
+std::vector<access::Newcomer> Sessions::silent_newcomers() const {
+  const uint64_t now_ns = clock_.now_ns();
   std::vector<access::Newcomer> newcomers;
   for (const uint64_t id : ledger_.arriving()) {
     const Session& session = *sessions_.at(id);
-    const bool ends_anyway = !session.ends_after_setup.empty();
-    const bool waits_for_us = session.state == Session::State::kPreparing;
-    if (session.is_silent() && !ends_anyway) newcomers.push_back({id, session.endpoint->peer_group(), waits_for_us});
+    if (!session.is_silent() || !session.ends_after_setup.empty()) continue;
+    const bool has_just_come = now_ns - session.accepted_ns <= access::kNewcomerIsYoungNs;
+    newcomers.push_back({.connection = id,
+                         .peer = session.endpoint->peer_group(),
+                         .waits_for_us = session.state == Session::State::kPreparing,
+                         .is_young = has_just_come && session.state != Session::State::kRefused});
   }
-  const auto one_too_many = access::connection_to_end(newcomers);
+  return newcomers;
+}
+
+bool Sessions::is_crowded() const {
+  return ledger_.arriving().size() >= access::kMostNewcomersOfOnePeer && access::should_wait(silent_newcomers());
+}
+
+void Sessions::limit_newcomers() {
+  const auto one_too_many = access::connection_to_end(silent_newcomers());
   if (one_too_many) close(*sessions_.at(*one_too_many), "too many connections of this peer that say nothing");
 }
 

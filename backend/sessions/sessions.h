@@ -23,6 +23,7 @@
 #include "access/admission.h"
 #include "access/handshake_rate.h"
 #include "access/ledger.h"
+#include "access/newcomers.h"
 #include "backend/config.h"
 #include "backend/mailbox.h"
 #include "backend/report/metrics.h"
@@ -60,6 +61,8 @@ class Sessions final : public transport::Doorkeeper {
   void arrive(std::unique_ptr<transport::ServerEndpoint> endpoint, uint64_t begun_ns);
   // So many wait for set-up threads that no connection should be accepted until on_room().
   bool is_full() const;
+  // So many have only just come, and have not said who they are, that further connections had better wait for a moment.
+  bool is_crowded() const;
   // A partition says that a session can go on no more (kBroken, kGone, kUnwatched); that it has let go of one.
   void on_ended(const Message& message);
   void on_detached(uint64_t session_id);
@@ -76,6 +79,7 @@ class Sessions final : public transport::Doorkeeper {
 
   // Newcomers
   uint32_t pause_for(const std::string& peer_group, bool came_back, uint64_t own_id);
+  std::vector<access::Newcomer> silent_newcomers() const;
   void limit_newcomers();
   void sweep_silent();
   // Work that set-up threads do

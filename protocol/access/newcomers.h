@@ -1,5 +1,7 @@
 // Chooses which connection to close when too many have not finished the handshake. Silent connections go first, and a peer
-// with many connections loses its own before another peer loses any.
+// with many connections loses its own before another peer loses any. One that has only just come is not closed for one that
+// could wait in the system's queue: after a restart a thousand hosts come at once, and each would be closed before its hello
+// could be read.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +14,21 @@ namespace egret::access {
 
 inline constexpr size_t kMostNewcomers = 64;           // at once
 inline constexpr size_t kMostNewcomersOfOnePeer = 32;  // the same, of one peer
+// Whoever has come since so long may not have had the time to say who it is.
+inline constexpr uint64_t kNewcomerIsYoungNs = 10'000'000;
 
 // A connection whose handshake is not finished.
 struct Newcomer {
   uint64_t connection = 0;  // grows with every connection
   std::string_view peer;
   bool waits_for_us = false;  // a set-up thread has not made its queue pair yet: it counts for its peer's limit only
+  bool is_young = false;      // kNewcomerIsYoungNs
 };
 
 // If one peer has too many: its oldest. If there are too many in all: the oldest of the peer that has most. Else nothing.
 std::optional<uint64_t> connection_to_end(std::span<const Newcomer> newcomers);
+// Whether to leave further ones in the system's queue for a moment: one more might be one too many, and the one to be ended
+// is young. So somebody who sends nothing delays others by little: as many of his as may be wait for as long as they are young.
+bool should_wait(std::span<const Newcomer> newcomers);
 
 }  // namespace egret::access

@@ -73,6 +73,33 @@ TEST_CASE("as many peers as there are places, one connection each: the newest of
   CHECK(door.waiting_of("10.0.0." + std::to_string(kMostNewcomers)) == 1);
 }
 
+TEST_CASE("while whoever would be ended has only just come, further ones had better wait") {
+  std::vector<std::string> peers;
+  for (size_t peer = 0; peer < 2 * kMostNewcomers; ++peer) peers.push_back("10.0.0." + std::to_string(peer));
+  std::vector<Newcomer> newcomers;
+  for (uint64_t i = 0; newcomers.size() < kMostNewcomers; ++i) {
+    CHECK_FALSE(should_wait(newcomers));  // there is room
+    newcomers.push_back({.connection = i + 1, .peer = peers[i], .is_young = true});
+  }
+  CHECK(should_wait(newcomers));
+  newcomers[1].is_young = false;
+  CHECK(should_wait(newcomers));  // the oldest is another one
+  newcomers[0].is_young = false;
+  CHECK_FALSE(should_wait(newcomers));
+  CHECK_FALSE(connection_to_end(newcomers));
+}
+
+TEST_CASE("one peer's many connections make others wait for only as long as its oldest is young") {
+  std::vector<Newcomer> newcomers;
+  for (uint64_t i = 0; i < kMostNewcomersOfOnePeer; ++i) {
+    newcomers.push_back({.connection = i + 1, .peer = "10.0.0.1", .is_young = true});
+  }
+  newcomers.push_back({.connection = 100, .peer = "10.0.0.2"});
+  CHECK(should_wait(newcomers));
+  newcomers[0].is_young = false;
+  CHECK_FALSE(should_wait(newcomers));
+}
+
 TEST_CASE("few connections stay") {
   CHECK_FALSE(connection_to_end({}));
   Door door;

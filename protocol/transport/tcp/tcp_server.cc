@@ -28,7 +28,7 @@ using namespace tcp;
 
 namespace {
 
-constexpr int kBacklog = 1024;
+constexpr int kBacklog = 4096;  // a thousand hosts by four workers; net.core.somaxconn may allow less
 // A TLS handshake takes about a millisecond of the control thread. A peer may have 512 parts of connections in a second.
 constexpr int kPartsOfTls = 8;
 

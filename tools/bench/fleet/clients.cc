@@ -36,8 +36,12 @@ struct Answer final : rpc::Waiter {
 
 }  // namespace
 
-Clients::Clients(rpc::SessionOptions asks, const base::Clock& clock)
-    : asks_(std::move(asks)), clock_(clock), epoll_(::epoll_create1(EPOLL_CLOEXEC)), lost_(Status::ok()) {}
+Clients::Clients(rpc::SessionOptions asks, uint32_t hosts, const base::Clock& clock)
+    : asks_(std::move(asks)),
+      hosts_(hosts),
+      clock_(clock),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      lost_(Status::ok()) {}
 
 Clients::~Clients() {
   close_all();
@@ -57,6 +61,7 @@ Status Clients::open(size_t count, double patience_s, const GoesOn& goes_on) {
     const size_t until = std::min(sessions_.size() + kHandshakes, count);
     while (sessions_.size() < until) {
       rpc::SessionOptions options = asks_;
+      options.address = address_of(sessions_.size());
       options.worker_id = ++worker_id;
       sessions_.push_back({std::make_unique<ClientSession>(options, clock_, observer, transport::connect)});
       index_[sessions_.back().session.get()] = sessions_.size() - 1;
@@ -65,6 +70,14 @@ Status Clients::open(size_t count, double patience_s, const GoesOn& goes_on) {
     if (Status opened = wait_for(until, patience_s, goes_on); !opened) return opened;
   }
   return lost_;
+}
+
+// A connection to an address of 127.0.0.0/8 comes from that same address.
+std::string Clients::address_of(size_t index) const {
+  if (hosts_ == 1) return asks_.address;
+  const size_t host = index % hosts_;
+  return "tcp:127.1." + std::to_string(host / 250) + "." + std::to_string(1 + host % 250) +
+         asks_.address.substr(asks_.address.rfind(':'));
 }
 
 Status Clients::reopen(double patience_s, const GoesOn& goes_on) {
@@ -179,6 +192,7 @@ Status Clients::on_session_open(ClientSession& session) {
 void Clients::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
   why_ = why;
   One& one = sessions_[index_of(session)];
+  if (why.starts_with("cannot connect")) --one.attempts;  // nobody was there
   if (was_open) {
     --open_now_;
     if (std::exchange(one.was_lost, true)) --back_now_;

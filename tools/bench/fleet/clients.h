@@ -21,8 +21,9 @@ namespace egret::bench_fleet {
 
 class Clients final : private rpc::SessionObserver {
  public:
-  // `asks`: address, window and slots of each; worker ids are its own.
-  Clients(rpc::SessionOptions asks, const base::Clock& clock);
+  // `asks`: address, window and slots of each; worker ids are its own. `hosts`: how many addresses they come from, in turn;
+  // more than one only where the backend is at a tcp: address of this host.
+  Clients(rpc::SessionOptions asks, uint32_t hosts, const base::Clock& clock);
   ~Clients();
 
   using GoesOn = std::function<bool()>;  // false: stop
@@ -68,7 +69,10 @@ class Clients final : private rpc::SessionObserver {
   base::Status wait_for(size_t count, double patience_s, const GoesOn& goes_on);
   size_t index_of(const rpc::ClientSession& session) const { return index_.at(&session); }
 
+  std::string address_of(size_t index) const;
+
   const rpc::SessionOptions asks_;
+  const uint32_t hosts_;
   const base::Clock& clock_;
   const base::UniqueFd epoll_;
   rpc::ActiveSessions active_;

@@ -32,6 +32,9 @@ void add_options(CLI::App& app, FleetOptions& options, bool& json) {
   app.add_option("--restart", options.restarts,
                  "numbers of sessions after which the backend is killed and started again");
   add("--at", options.at, "transport of the sessions: shm, tcp, or an address for the backend (rdma:HOST:PORT)");
+  add("--hosts", options.hosts,
+      "with --at tcp: the sessions come from so many addresses of 127.0.0.0/8, each of them a peer of the backend")
+      ->check(CLI::Range(1u, kMostSessions));
   add("--partitions", options.partitions, "of the backend of --sessions")->check(CLI::Range(1u, 28u));
   add("--lanes", options.lanes, "partitions of each of --backends")->check(CLI::Range(1u, 28u));
   add("--slot-size", options.slot_size, "bytes of a slot, either way")->check(CLI::Range(wire::kMinSlotSize, 65536u));
@@ -52,6 +55,7 @@ int run(int argc, char** argv, const std::atomic<bool>& stop) {
   add_options(app, options, json);
   try {
     app.parse(argc, argv);
+    if (options.hosts > 1 && options.at != "tcp") throw CLI::ValidationError("--hosts", "wants --at tcp");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 1;
   }

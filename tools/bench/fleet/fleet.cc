@@ -3,18 +3,26 @@
 #include "bench_fleet/fleet.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/options/secret.h"
+#include "base/random.h"
 #include "base/service/program.h"
+#include "base/unique_fd.h"
+#include "bench/client/address.h"
 #include "bench/monotonic.h"
+#include "bench/server/child_process.h"
 #include "bench/server/process_meter.h"
 #include "bench_fleet/clients.h"
 #include "bench_fleet/storm.h"
@@ -91,6 +99,7 @@ class Fleet {
   Status restart(Restart& restart);
 
  private:
+  Status place_backend();
   Status open(uint32_t sessions, Cost& cost);
   void count(Cost& cost);
   Status idle(Cost& cost);
@@ -105,29 +114,55 @@ class Fleet {
   base::SystemClock clock_;
   bench::EgretFiles files_;
   std::string meeting_;
+  std::optional<bench::TemporaryFolder> folder_;  // of the secret
+  std::optional<bench::ReservedPort> port_;
+  rpc::SessionOptions asks_;
   bench::Server backend_;
   std::unique_ptr<Clients> clients_;
   uint32_t lanes_ = 0;
   Footprint backend_before_, own_before_;
 };
 
+// Where the backend is to listen, and sessions find it.
+Status Fleet::place_backend() {
+  meeting_ = options_.at;
+  if (options_.hosts == 1) return Status::ok();  // start_backend() fills it in
+  auto folder = bench::TemporaryFolder::make();
+  auto port = bench::ReservedPort::reserve();
+  if (!folder) return folder.status();
+  if (!port) return port.status();
+  folder_.emplace(std::move(folder.value()));
+  port_.emplace(std::move(port.value()));
+  std::string secret;
+  while (secret.size() < 2 * base::kMinSecretBytes) secret += std::to_string(base::random_u64());
+  const std::string file = folder_->path() + "/secret";
+  const base::UniqueFd written(::open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  if (::write(written.get(), secret.data(), secret.size()) != static_cast<ssize_t>(secret.size())) {
+    return Status::system_error("cannot write " + file, errno);
+  }
+  files_.backend_set.insert(files_.backend_set.begin(), "secret_file=" + file);
+  meeting_ = "tcp:0.0.0.0:" + std::to_string(port_->number());
+  asks_.address = "tcp:127.0.0.1:" + std::to_string(port_->number());
+  asks_.secret = base::Secret(secret);
+  return Status::ok();
+}
+
 Status Fleet::start(uint32_t lanes) {
   lanes_ = lanes;
   files_ = options_.egret;
-  // Otherwise as shipped. All workers here are one peer.
+  // Otherwise as shipped. All workers here are one peer, or few.
   const std::vector<std::string> settings{
       "memory=64MiB",        "item_size_max=1MiB",        "populate=false", "partitions=" + std::to_string(lanes),
       "sessions_per_peer=0", "session_memory_per_peer=0", "admin="};
   files_.backend_set.insert(files_.backend_set.begin(), settings.begin(), settings.end());
-  meeting_ = options_.at;
+  if (Status placed = place_backend(); !placed) return placed;
   auto started = bench::start_backend(files_, meeting_);
   if (!started) return started.status();
   backend_ = std::move(started.value());
-  rpc::SessionOptions asks;
-  asks.address = meeting_;
-  asks.window = options_.window;
-  asks.request_slot_size = asks.response_slot_size = options_.slot_size;
-  clients_ = std::make_unique<Clients>(asks, clock_);
+  if (asks_.address.empty()) asks_.address = meeting_;
+  asks_.window = options_.window;
+  asks_.request_slot_size = asks_.response_slot_size = options_.slot_size;
+  clients_ = std::make_unique<Clients>(asks_, options_.hosts, clock_);
   // The first session waits until the backend listens.
   Cost first;
   if (Status opened = open(1, first); !opened) return opened;
@@ -237,7 +272,10 @@ Status Fleet::time_active(Cost& cost) {
 Status Fleet::restart(Restart& restart) {
   clients_->expect_losses();
   restart.sessions = static_cast<uint32_t>(clients_->size());
-  Bystander bystander(meeting_);
+  rpc::SessionOptions usual;
+  usual.address = asks_.address;
+  usual.secret = asks_.secret;
+  Bystander bystander(usual);
   if (Status again = bench::restart_backend(backend_, files_, meeting_); !again) return again;
   if (Status back = watch_return(*clients_, backend_, kPatience, stop_, restart); !back) {
     return Status::error(back.message() + logs_of(backend_));

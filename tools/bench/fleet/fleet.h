@@ -22,6 +22,9 @@ namespace egret::bench_fleet {
 struct FleetOptions {
   bench::EgretFiles egret;
   std::string at = "shm";  // the transport: shm, tcp, or an address (rdma:HOST:PORT) at which the backend is to listen
+  // Addresses that sessions come from, of 127.0.0.0/8; more than one only over tcp: then the backend listens at all of this
+  // host's, with a secret.
+  uint32_t hosts = 1;
   std::vector<uint32_t> sessions{1, 10, 100, 1000, 4000};  // of a backend
   uint32_t partitions = 1;                                 // of that backend: lanes of each session
   std::vector<uint32_t> backends{1, 10, 100};              // of a proxy's worker

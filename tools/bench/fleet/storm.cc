@@ -19,7 +19,7 @@ constexpr timespec kBetweenGets{0, 1'000'000};
 
 }  // namespace
 
-Bystander::Bystander(const std::string& address) : address_(address), thread_([this] { run(); }) {}
+Bystander::Bystander(const rpc::SessionOptions& asks) : asks_(asks), thread_([this] { run(); }) {}
 
 Bystander::~Bystander() {
   ends_ = true;
@@ -28,9 +28,7 @@ Bystander::~Bystander() {
 
 void Bystander::run() {
   const base::SystemClock clock;
-  rpc::SessionOptions asks;
-  asks.address = address_;
-  Clients clients(asks, clock);
+  Clients clients(asks_, 1, clock);
   clients.expect_losses();
   const auto goes_on = [this] { return !ends_.load(); };
   constexpr double kForEver = 1e6;

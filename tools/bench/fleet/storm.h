@@ -18,7 +18,7 @@ namespace egret::bench_fleet {
 // A worker with a session of its own that gets something again and again as soon as it has it: in a thread, until it is asked.
 class Bystander {
  public:
-  explicit Bystander(const std::string& address);
+  explicit Bystander(const rpc::SessionOptions& asks);
   ~Bystander();
   Bystander(const Bystander&) = delete;
   Bystander& operator=(const Bystander&) = delete;
@@ -31,7 +31,7 @@ class Bystander {
  private:
   void run();
 
-  const std::string address_;
+  const rpc::SessionOptions asks_;
   std::atomic<bool> ends_{false};
   std::vector<double> took_us_;  // of the gets since the session was last opened; the thread's until it has ended
   base::Status health_ = base::Status::ok();
