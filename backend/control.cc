@@ -112,21 +112,54 @@ Status Control::apply(const base::Options& options) {
   return Status::ok();
 }
 
-// New addresses are listened on before old ones are given up: a failure leaves everything as it was.
+namespace {
+
+bool is_listed(const std::vector<std::string>& list, const std::string& address) {
+  return std::ranges::find(list, address) != list.end();
+}
+
+// Empty: it has none.
+std::string_view port_of(std::string_view address) {
+  const bool is_of_network = transport::transport_of(address) != "shm";
+  return is_of_network ? address.substr(address.rfind(':') + 1) : std::string_view();
+}
+
+}  // namespace
+
+// New addresses are listened on before old ones are given up: a failure leaves everything as it was. Where an old one stands in
+// the way (tcp:A is to be rdma+tcp:A, or tcp:*:PORT), it is given up first, and taken again if the new one fails all the same.
 Status Control::listen_anew(const Config& next) {
-  const auto is_listed = [](const std::vector<std::string>& list, const std::string& address) {
-    return std::ranges::find(list, address) != list.end();
-  };
   std::vector<std::unique_ptr<Place>> added;
+  std::vector<std::string> in_the_way;
+  const auto give_up = [&](const Place& place) {
+    base::log(kNotListening, "no longer listening on {}", base::field("address", place.address));
+  };
+  const auto open_instead = [&](const std::string& address) {
+    std::erase_if(places_, [&](const auto& place) {
+      const bool is_of_port = !port_of(address).empty() && port_of(place->address) == port_of(address);
+      if (!is_of_port || is_listed(next.listen, place->address)) return false;
+      give_up(*place);
+      in_the_way.push_back(place->address);
+      return true;
+    });
+    return open_place(address, next);
+  };
   for (const std::string& address : next.listen) {
-    if (is_listed(config_.listen, address)) continue;
+    const bool is_new = !is_listed(config_.listen, address) &&
+                        std::ranges::none_of(added, [&](const auto& place) { return place->address == address; });
+    if (!is_new) continue;
     auto place = open_place(address, next);
-    if (!place) return place.status();
+    if (!place) place = open_instead(address);
+    if (!place) {
+      added.clear();
+      take_again(in_the_way);
+      return place.status();
+    }
     added.push_back(std::move(place.value()));
   }
   std::erase_if(places_, [&](const auto& place) {
     if (is_listed(next.listen, place->address)) return false;
-    base::log(kNotListening, "no longer listening on {}", base::field("address", place->address));
+    give_up(*place);
     return true;
   });
   for (auto& place : added) {
@@ -134,6 +167,19 @@ Status Control::listen_anew(const Config& next) {
     places_.push_back(std::move(place));
   }
   return Status::ok();
+}
+
+// What was listened at a moment ago. Should that fail, the reload's error is told, and the log has this one.
+void Control::take_again(const std::vector<std::string>& addresses) {
+  for (const std::string& address : addresses) {
+    auto place = open_place(address, config_);
+    if (!place) {
+      base::log(kAcceptFailed, "{}", base::field("why", place.message()));
+      continue;
+    }
+    begin_accepting(*place.value());
+    places_.push_back(std::move(place.value()));
+  }
 }
 
 Status Control::run() {

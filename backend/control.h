@@ -74,6 +74,7 @@ class Control final : private AdminPages::Host, private Sessions::Host {
   void reload();
   base::Status apply(const base::Options& options);
   base::Status listen_anew(const Config& next);
+  void take_again(const std::vector<std::string>& addresses);
   void stop() { loop_.stop(); }
 
   const Process process_;

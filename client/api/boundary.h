@@ -3,7 +3,8 @@
 //   call ─▶ another thread's, a parent's, broken: refused ─▶ the work ─ throws (a failed check, no memory): the client is
 //           broken, and nothing of it is touched again ─▶ lines for the log go out
 //
-// Nothing that is thrown leaves the library.
+// Nothing that is thrown leaves the library, and no thread is cancelled within a call: pthread_cancel() is heeded by the
+// next cancellation point behind it.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,8 @@
 #include <new>
 #include <string>
 #include <utility>
+
+#include <pthread.h>
 
 #include "client/api/handles.h"
 #include "client/process/fork.h"
@@ -40,10 +43,23 @@ inline int refusal(const egret_client* client) {
   return client->is_broken ? EGRET_E_BROKEN : EGRET_OK;
 }
 
+// While it lives this thread is not cancelled.
+class Uncancelled {
+ public:
+  Uncancelled() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~Uncancelled() { ::pthread_setcancelstate(before_, nullptr); }
+  Uncancelled(const Uncancelled&) = delete;
+  Uncancelled& operator=(const Uncancelled&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
 template <typename Work>
 int enter(egret_client* client, Work work) noexcept {
   if (const int refused = refusal(client); refused != 0) [[unlikely]]
     return refused;
+  const Uncancelled section;
   client->is_in_call = true;
   int code = 0;
   try {
@@ -64,6 +80,7 @@ int enter(egret_client* client, Work work) noexcept {
 // For what has no client.
 template <typename Work>
 int enter_without_client(Work work) noexcept {
+  const Uncancelled section;
   try {
     return work();
   } catch (const std::bad_alloc&) {

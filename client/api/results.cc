@@ -203,6 +203,9 @@ egret_result Queue::take() {
   if (taken_ == done_.size()) {
     done_.clear();
     taken_ = 0;
+  } else if (taken_ >= kMostTaken && taken_ * 2 >= done_.size()) {  // a program may never take the last one
+    done_.erase(done_.begin(), done_.begin() + static_cast<ptrdiff_t>(taken_));
+    taken_ = 0;
   }
   return first;
 }

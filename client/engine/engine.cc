@@ -126,6 +126,7 @@ uint32_t Engine::forget(const AnswerSink& sink, uint64_t tag) {
   uint32_t found = 0;
   calls_.for_each_in_use([&](Call& call) {
     if (call.sink != &sink || call.tag != tag) return;
+    if (call.sending_ != nullptr) call.sending_->copy_rest();
     call.sink = nullptr;
     ++found;
   });

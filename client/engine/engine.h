@@ -71,6 +71,8 @@ class Engine final : private SessionOwner {
 
   // One pass: sends what was submitted, wakes lanes that sleep, takes answers; never waits. Returns whether anything came in.
   bool poll();
+  // As poll(), for who does nothing else: also looks at descriptors, where something waits for them.
+  bool look();
   // Polls and sleeps until done() or, by the clock, deadline_ns. Returns done().
   template <typename Done>
   bool wait(Done done, uint64_t deadline_ns) {

@@ -281,6 +281,12 @@ bool Engine::poll() {
   return any;
 }
 
+bool Engine::look() {
+  if (has_network_ || is_connecting()) handle_events(0);
+  polls_ = kPollsPerClock - 1;  // the clock may have moved
+  return poll();
+}
+
 void Engine::tick_if_due() {
   if (++polls_ % kPollsPerClock != 0) return;
   const uint64_t now_ns = clock_.now_ns();
@@ -291,6 +297,7 @@ void Engine::tick_all(uint64_t now_ns) {
   next_tick_ns_ = now_ns + ClientSession::kTickNs;
   const ForkGuard::Section section;
   look_after_descriptors();
+  handle_events(0);  // of a session that has ended, for who only polls
   for (const auto& session : router_.sessions()) {
     if (session->state() != ClientSession::State::kWaiting && session->needs_tick()) session->tick();
   }

@@ -16,7 +16,11 @@ Upload::Upload(Call& call, rpc::ClientSession& session, const op::Op& op, uint32
       is_too_large_(op::memcached_item_size(op.key.size(), op.client_flags, op.value.size()) >
                     session.grant().item_size_max),
       left_(op.value) {
-  if (stays || is_too_large_) return;
+  if (!stays) copy_rest();
+}
+
+void Upload::copy_rest() {
+  if (copied_ != nullptr || is_too_large_) return;
   copied_ = std::make_unique_for_overwrite<char[]>(left_.size());
   std::memcpy(copied_.get(), left_.data(), left_.size());
   left_ = {copied_.get(), left_.size()};

@@ -30,6 +30,8 @@ class Upload final : private rpc::CreditWaiter {
 
   // Goes on as far as it can. It ends by Engine::on_sent() or Engine::on_answer() of the call, perhaps in this call.
   void go_on();
+  // The caller's value does not stay any longer.
+  void copy_rest();
 
  private:
   void on_credit() override;

@@ -24,6 +24,13 @@ std::string default_name(std::string_view address) {
   return name;
 }
 
+// Without the transport, where that is one of a network.
+std::string_view place_of(const Member& member) {
+  const std::string_view transport = transport::transport_of(member.address);
+  const bool is_of_network = transport == "rdma" || transport == "tcp" || transport == "rdma+tcp";
+  return std::string_view(member.address).substr(is_of_network ? transport.size() : 0);
+}
+
 // Reads one word after the address. Returns what is wrong with it, or nothing.
 std::string parse_attribute(std::string_view word, Member& member) {
   if (word.starts_with("weight=")) {
@@ -43,6 +50,14 @@ std::string parse_attribute(std::string_view word, Member& member) {
 bool parse_weight(std::string_view text, uint32_t& weight) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
   return error == std::errc{} && end == text.data() + text.size() && weight >= 1 && weight <= kMaxWeight;
+}
+
+bool is_same_backend(const Member& one, const Member& other) {
+  return one.name == other.name && place_of(one) == place_of(other);
+}
+
+std::string identity_of(const Member& member) {
+  return member.name + '\n' + std::string(place_of(member));
 }
 
 std::string Member::to_string() const {

@@ -29,6 +29,12 @@ struct Member {
   bool operator==(const Member&) const = default;
 };
 
+// Who a member is: its name and its place. At rdma:, tcp: and rdma+tcp: of one HOST:PORT it is the same backend, with the same
+// items.
+bool is_same_backend(const Member& one, const Member& other);
+// The same as a key.
+std::string identity_of(const Member& member);
+
 // Without name=: what follows the first colon of the address, IPv6 without its brackets.
 base::Expected<Member> parse_member(std::string_view text);
 

@@ -140,7 +140,10 @@ void ClientSession::lose(const std::string& why) {
   if (const uint64_t pause_ns = asked_pause_ns(); pause_ns > 0) {
     ++asked_back_;
     deadline_ns_ = now_ns_ + pause_ns;
-    return end(why, State::kWaiting);
+    is_asked_back_ = true;
+    end(why, State::kWaiting);
+    is_asked_back_ = false;
+    return;
   }
   if (was_open) {
     choice_.lose(now_ns_);

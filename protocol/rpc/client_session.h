@@ -116,6 +116,8 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   void close(State next = State::kWaiting);
 
   State state() const { return state_; }
+  // Within on_session_lost(): the backend has asked it to come back, and so it will: no failure of either.
+  bool is_asked_back() const { return is_asked_back_; }
   bool is_open() const { return state_ == State::kOpen; }
   // By the second of its two addresses (rdma+tcp:): the open session; after on_session_lost(), the next attempt.
   friend bool goes_by_fallback(const ClientSession& session) { return session.choice_.is_fallback(); }
@@ -201,6 +203,7 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   uint64_t deadline_ns_ = 0;  // kWaiting: when to try again; kHandshaking: when to give up
   uint64_t backoff_ns_ = 0;   // the longest pause before the next attempt; the shortest is half of it
   base::SplitMix chance_;     // in pauses
+  bool is_asked_back_ = false;
   uint32_t asked_back_ = 0;   // times in a row that the backend has asked us to come back
   uint64_t opened_ns_ = 0;
   bool has_served_ = false;   // since it was opened

@@ -42,10 +42,10 @@ Status Opening::send_hello(const SessionOptions& options, uint32_t asked_back, t
 }
 
 Expected<bool> Opening::on_frame(std::span<const std::byte> frame, transport::ClientEndpoint& endpoint) {
-  is_heard_ = true;
   FrameType type{};
   std::string error;
   if (!decode_prefix(frame, type, error)) return Status::error(error);
+  is_heard_ = true;
   if (type == FrameType::kChallenge && asked_.secret.is_set() && !has_proved_ && !is_granted_) {
     if (Status answered = on_challenge(frame, endpoint); !answered) return answered;
     return false;
@@ -60,7 +60,8 @@ Expected<bool> Opening::on_frame(std::span<const std::byte> frame, transport::Cl
     if (come_back_ms_ > 0) return Status::error("asked to come back: " + refusal.reason);
     return Status::error("refused: " + refusal.reason);
   }
-  return Status::error("an unexpected handshake frame");
+  is_heard_ = false;  // it is no backend: one that sends our own frames back, say
+  return Status::error("an unexpected handshake frame: it is no egret-backend");
 }
 
 Expected<bool> Opening::on_no_frame(transport::ClientEndpoint& endpoint) {

@@ -25,6 +25,7 @@ constexpr uint32_t kMaxLogLines = 200;  // about sessions that open in 10 s; as 
 // What only proxies use, and a backend confirms.
 constexpr uint64_t kOfProxies = wire::kFailover | wire::kWarm;
 constexpr uint32_t kWorkersSlotSize = 16 << 10;  // bytes, as over shm
+constexpr uint32_t kSoonMs = 20;                 // as proxies look at their clocks
 constexpr uint32_t kWorkersWindow = 8;           // slots of a lane
 
 wire::RegionLayout layout_for_worker(const wire::Hello& hello, uint32_t lanes) {
@@ -147,8 +148,12 @@ Status SlotSessions::watch(Session& session) {
 
 void SlotSessions::refuse(Session& session, const std::string& why) {
   if (!session.asked.is_of_worker()) context_.stats.slots.refusals.add();
+  // The worker that has the session with the backend tells why there is none; the others try again soon.
+  const ClientSession* const backend = context_.pool.session_with(*session.asked.member.stats);
+  const bool is_for_later = session.asked.is_of_worker() && (backend == nullptr || !backend->is_open());
+  const wire::Refusal refusal{.reason = why, .come_back_ms = is_for_later ? kSoonMs : 0};
   // Best effort: the peer may be gone.
-  [[maybe_unused]] const Status sent = session.asked.endpoint->send_frame(encode(wire::Refusal{.reason = why}), false);
+  [[maybe_unused]] const Status sent = session.asked.endpoint->send_frame(encode(refusal), false);
   end(session.asked.number, why);
 }
 

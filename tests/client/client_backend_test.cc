@@ -724,6 +724,91 @@ TEST_CASE("files of the program that got the library's numbers stay open, and as
   }
 }
 
+TEST_CASE("a program that only submits and reaps gets sessions, answers, and a session anew after a restart") {
+  for (const auto over : {BackendProcess::Over::kHost, BackendProcess::Over::kNetwork}) {
+    BackendProcess backend({}, over);
+    CAPTURE(backend.address());
+    const Pool pool = open_pool({{"backends", backend.address()}});
+    const Client client = new_client(pool);
+    int stored = 0;
+    const std::string value(100, 'v');
+    const auto store_some = [&](int count) {
+      for (int attempt = 0; attempt < 20'000 && stored < count; ++attempt) {
+        egret_op op{};
+        op.size = sizeof op;
+        op.code = EGRET_SET;
+        op.key = "k";
+        op.key_length = 1;
+        op.value = value.data();
+        op.value_length = value.size();
+        const int taken = egret_submit(client.get(), &op, 1);
+        CHECK((taken == 1 || taken == EGRET_E_AGAIN));
+        egret_result results[4]{};
+        results[0].size = sizeof results[0];
+        const int got = egret_reap(client.get(), results, 4);
+        REQUIRE(got >= 0);
+        for (int i = 0; i < got; ++i) stored += results[i].code == EGRET_STORED ? 1 : 0;
+        if (got <= 0 || results[0].code != EGRET_STORED) ::usleep(500);
+      }
+      INFO(std::string(egret_why(client.get())));
+      CHECK(stored >= count);
+    };
+    store_some(500);
+    backend.end(SIGKILL);
+    backend.start();
+    stored = 0;
+    store_some(500);
+  }
+}
+
+TEST_CASE("a value that stays is copied when its result is forgotten, so its bytes are the program's again") {
+  BackendProcess backend;
+  const Pool pool = open_pool({{"backends", backend.address()}});
+  const Client client = new_client(pool);
+  connect(client.get());
+  std::string value(900'000, 'A');
+  egret_op op{};
+  op.size = sizeof op;
+  op.code = EGRET_SET;
+  op.key = "stays";
+  op.key_length = 5;
+  op.value = value.data();
+  op.value_length = value.size();
+  op.flags = EGRET_F_STAYS;
+  op.tag = 7;
+  REQUIRE(egret_submit(client.get(), &op, 1) == 1);
+  CHECK(egret_forget(client.get(), 7) == 1);
+  const std::string expected = value;
+  std::fill(value.begin(), value.end(), 'Z');
+  std::string now = get(client.get(), "stays");
+  for (int attempt = 0; attempt < 1000 && now == "(miss)"; ++attempt) now = get(client.get(), "stays");
+  CHECK(now == expected);
+}
+
+TEST_CASE("a thread that is cancelled in a call ends behind it, and the client serves on") {
+  BackendProcess backend;
+  const Pool pool = open_pool({{"backends", backend.address()}, {"op_timeout", "300ms"}});
+  const Client client = new_client(pool);
+  connect(client.get());
+  backend.halt();
+  std::atomic<bool> is_behind{false};
+  std::thread other([&] {
+    egret_client_adopt(client.get());
+    ::pthread_cancel(::pthread_self());
+    (void)get(client.get(), "k");
+    is_behind = true;
+    ::pthread_testcancel();
+    std::abort();
+  });
+  other.join();
+  CHECK(is_behind);
+  backend.signal(SIGCONT);
+  REQUIRE(egret_client_adopt(client.get()) == EGRET_OK);
+  std::string now;
+  for (int attempt = 0; attempt < 1000 && now != "(miss)"; ++attempt) now = get(client.get(), "k");
+  CHECK(now == "(miss)");
+}
+
 TEST_CASE("a client that cannot have all its descriptors keeps none") {
   BackendProcess backend;
   const pid_t child = ::fork();

@@ -17,10 +17,6 @@ constexpr std::chrono::microseconds kFirstPause{500};  // between two questions 
 constexpr std::chrono::microseconds kMostPause{16'000};
 constexpr std::chrono::milliseconds kLookAgain{50};
 constexpr uint32_t kMostDoublings = 2;  // of the pause between two attempts to tell one that does not answer
-
-std::string key_of(const Member& member) {
-  return member.name + '\n' + member.address;
-}
 }  // namespace
 
 // A member that is owed something.
@@ -172,9 +168,9 @@ void Teller::set_options(bool is_on, const rpc::SessionOptions& session, uint64_
 
 bool Teller::foresee(const Membership& newest) {
   const bool is_same_pool = std::ranges::any_of(
-      newest.members(), [&](const Membership::Entry& entry) { return pool_.contains(key_of(entry.member)); });
+      newest.members(), [&](const Membership::Entry& entry) { return pool_.contains(identity_of(entry.member)); });
   if (!is_same_pool) return false;
-  for (const Membership::Entry& entry : newest.members()) pool_.insert(key_of(entry.member));
+  for (const Membership::Entry& entry : newest.members()) pool_.insert(identity_of(entry.member));
   return true;
 }
 
@@ -182,7 +178,7 @@ bool Teller::tell(std::shared_ptr<const Membership> next) {
   const bool is_same_pool = foresee(*next);
   const std::shared_ptr<const Membership> before = std::exchange(last_, std::move(next));
   pool_.clear();
-  for (const Membership::Entry& entry : last_->members()) pool_.insert(key_of(entry.member));
+  for (const Membership::Entry& entry : last_->members()) pool_.insert(identity_of(entry.member));
   is_pending_ = true;
   if (!is_on_) return is_waited_for_ = false;
   for (const Membership::Entry& entry : last_->members()) owe(entry, is_same_pool ? before : nullptr);
@@ -197,12 +193,12 @@ bool Teller::tell(std::shared_ptr<const Membership> next) {
 }
 
 void Teller::owe(const Membership::Entry& member, std::shared_ptr<const Membership> before) {
-  std::unique_ptr<Debtor>& debtor = debtors_[key_of(member.member)];
+  std::unique_ptr<Debtor>& debtor = debtors_[identity_of(member.member)];
   if (debtor == nullptr) {
     debtor = std::make_unique<Debtor>();
-    debtor->member = member.member;
     debtor->since = ++added_;
   }
+  debtor->member = member.member;  // perhaps by another way than before
   debtor->stats = member.stats;
   debtor->is_waited_for = before != nullptr;
   debtor->next_ns = 0;
@@ -221,7 +217,7 @@ void Teller::forget_absent() {
   if (absent.size() <= kMostAbsent) return;
   std::ranges::sort(absent, {}, &Debtor::since);
   for (const Debtor* debtor : std::span(absent).first(absent.size() - kMostAbsent))
-    debtors_.erase(key_of(debtor->member));
+    debtors_.erase(identity_of(debtor->member));
   counters_.owed.set(debtors_.size());
 }
 
@@ -251,7 +247,7 @@ void Teller::hold_back(const Membership& before) {
     if (is_leaving && entry.stats->health.is_held_back.get() != 0) held.push_back(entry.stats.get());
   }
   for (const Membership::Entry& entry : in_force_->members()) {
-    const auto at = debtors_.find(key_of(entry.member));
+    const auto at = debtors_.find(identity_of(entry.member));
     const bool is_held = at != debtors_.end() && at->second->is_held_back;
     if (is_held) held.push_back(entry.stats.get());
     entry.stats->health.is_held_back.set(is_held ? 1 : 0);
@@ -335,7 +331,7 @@ void Teller::count(const Debtor& debtor, Outcome outcome, const std::string& why
 // --- readmission
 
 void Teller::begin(const Membership::Entry& member, Done done) {
-  const auto at = debtors_.find(key_of(member.member));
+  const auto at = debtors_.find(identity_of(member.member));
   if (at == debtors_.end() || at->second->debt.is_paid()) return done(base::Status::ok());
   Debtor& debtor = *at->second;
   debtor.done = std::move(done);

@@ -8,9 +8,8 @@ using op::ResultCode;
 
 size_t index_of(const Membership& membership, const Member& member) {
   const auto members = membership.members();
-  const auto at = std::ranges::find_if(members, [&](const Membership::Entry& entry) {
-    return entry.member.name == member.name && entry.member.address == member.address;
-  });
+  const auto at = std::ranges::find_if(
+      members, [&](const Membership::Entry& entry) { return is_same_backend(entry.member, member); });
   return at == members.end() ? kNoMember : static_cast<size_t>(at - members.begin());
 }
 

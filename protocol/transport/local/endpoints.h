@@ -21,6 +21,7 @@ class LocalServerEndpoint final : public ServerEndpoint, private SameProcess {
   base::Status receive_frame(std::span<std::byte> frame, size_t& length) override;
   base::Status send_frame(std::span<const std::byte> frame, bool attach) override;
   std::string facts() const override { return "within this process"; }
+  bool is_admitted() const override { return true; }  // a worker of this process: there are as many as there will be
 
   base::Status create_region(const RegionShape& shape) override;
   const Limits& limits() const override { return limits_; }

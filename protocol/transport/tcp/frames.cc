@@ -107,9 +107,11 @@ FrameReader::Found FrameReader::ended(ssize_t got, const Channel& channel) {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Found::kNothing;
   if (got == 0) {
     failure_ = "the peer closed the connection";
+    has_peer_closed_ = true;
   } else if (const std::string why = channel.failure(); !why.empty()) {
     failure_ = "TLS: " + why;
   } else {
+    has_peer_closed_ = errno == ECONNRESET;
     failure_ = Status::system_error("the connection broke", errno).message();
   }
   return Found::kEnd;

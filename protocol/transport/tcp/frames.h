@@ -90,6 +90,8 @@ class FrameReader {
   // For tests: as if the socket had given these bytes. False: a violation.
   bool consume(std::span<const std::byte> bytes, FrameSink& sink);
   const std::string& failure() const { return failure_; }
+  // Whether it is that the peer closed the connection, or has reset it.
+  bool has_peer_closed() const { return has_peer_closed_; }
   // After a violation: the peer has begun with a TLS handshake.
   bool is_tls() const { return static_cast<uint8_t>(head_.kind) == kTlsHandshake; }
   static constexpr uint8_t kTlsHandshake = 22;  // the first byte of one
@@ -109,6 +111,7 @@ class FrameReader {
   std::byte* place_ = nullptr;
   alignas(uint64_t) std::array<std::byte, sizeof(uint64_t)> first_word_{};  // of the body, until all of it is there
   std::string failure_;
+  bool has_peer_closed_ = false;
 };
 
 class FrameWriter {
