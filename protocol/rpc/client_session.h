@@ -204,7 +204,7 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   uint64_t backoff_ns_ = 0;   // the longest pause before the next attempt; the shortest is half of it
   base::SplitMix chance_;     // in pauses
   bool is_asked_back_ = false;
-  uint32_t asked_back_ = 0;   // times in a row that the backend has asked us to come back
+  uint32_t asked_back_ = 0;  // times in a row that the backend has asked us to come back
   uint64_t opened_ns_ = 0;
   bool has_served_ = false;   // since it was opened
   uint64_t answered_ns_ = 0;  // when the backend last answered a message, of this session or an earlier one

@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import signal
 import socket
 import struct
 import urllib.request
@@ -11,7 +12,7 @@ import pytest
 
 import changing_values
 from bystander import Bystander
-from servers import SUT, Egret, EgretPool, ask, free_port, stats_of, wait_for
+from servers import SUT, Daemon, Egret, EgretPool, ask, egret_binary, free_port, stats_of, wait_for
 
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="needs egret-backend and egret-proxy")
 
@@ -115,6 +116,70 @@ def test_a_backend_at_two_addresses_is_one_store_and_says_how_sessions_came():
         for name, sessions in ("shm", 1), ("rdma", 0), ("tcp", 1):
             wait_for(lambda: sessions_by(egret.backend, name) == sessions, f"{sessions} sessions by {name}")
         assert ask(egret.addresses[0], b"set k 0 0 1\r\nv\r\n") == b"STORED\r\n"
+        assert ask(egret.addresses[1], b"get k\r\n", end=b"END\r\n") == b"VALUE k 0 1\r\nv\r\nEND\r\n"
+    finally:
+        egret.stop()
+
+
+class TwoWays(Egret):
+    """Two backends at the addresses of a file that the proxy reads; each may change to another transport of its port."""
+
+    def __init__(self):
+        super().__init__(start=False, proxy={"workers": 2})
+        self.path = self.directory / "proxy.yaml"
+        self.ports = [free_port(), free_port()]
+        self.second = None
+
+    def write(self, *transports):
+        places = ", ".join(f"{transport}:127.0.0.1:{port}" for transport, port in zip(transports, self.ports))
+        self.path.write_text(f"backends: [{places}]\n")
+
+    def proxy_argv(self, index):
+        return [egret_binary("egret-proxy"), "--config", self.path, "--set", f"listen={self.listen_of_proxy(index)}", "--set", "admin=", "--set", "workers=2"]
+
+    def daemons(self):
+        return super().daemons() + [self.second]
+
+
+def test_a_member_that_goes_by_another_transport_of_its_port_keeps_its_items():
+    egret = TwoWays()
+    try:
+        egret.write("tcp", "tcp")
+        for port in egret.ports:
+            egret.backend_address = f"rdma+tcp:127.0.0.1:{port}"
+            egret.second, _ = egret.backend, egret.start_backend()
+        egret.add_proxy()
+        wait_for(lambda: all(ask(egret.address, b"set %s 0 0 1\r\nv\r\n" % key) == b"STORED\r\n" for key in KEYS), "both backends")
+        for transports in ("rdma+tcp", "tcp"), ("rdma+tcp", "rdma+tcp"), ("tcp", "rdma+tcp"):
+            egret.write(*transports)
+            before = egret.proxies[0].log(1 << 20).count("reloaded: ")
+            egret.proxies[0].signal(signal.SIGHUP)
+            wait_for(lambda: egret.proxies[0].log(1 << 20).count("reloaded: ") > before, "the reload")
+            wait_for(lambda: not any(answer.startswith(b"SERVER_ERROR") for answer in answers(egret.address)), "both ways to serve")
+            assert {answer[:5] for answer in answers(egret.address)} == {b"VA 1\r"}, transports
+    finally:
+        egret.second.stop()
+        egret.stop()
+
+
+def test_a_backend_goes_over_to_another_transport_of_its_port_by_a_reload():
+    egret = Egret(start=False)
+    try:
+        path, port = egret.directory / "backend.yaml", free_port()
+
+        def listens_at(transport):
+            path.write_text(f"listen: [{transport}:127.0.0.1:{port}]\nadmin: ''\nmemory: 64MiB\npartitions: 1\npopulate: false\n")
+
+        listens_at("tcp")
+        egret.backend = Daemon([egret_binary("egret-backend"), "--config", path], egret.directory, "egret-backend")
+        egret.backend_address = f"tcp:127.0.0.1:{port}"
+        egret.add_proxy()
+        assert ask(egret.address, b"set k 0 0 1\r\nv\r\n") == b"STORED\r\n"
+        for number, transport in enumerate(("rdma+tcp", "tcp"), start=1):
+            listens_at(transport)
+            egret.backend.signal(signal.SIGHUP)
+            wait_for(lambda: egret.backend.log(1 << 20).count("reloaded: ") == number, "the reload")
+        egret.add_proxy()  # it is let in at the address that is listened at now
         assert ask(egret.addresses[1], b"get k\r\n", end=b"END\r\n") == b"VALUE k 0 1\r\nv\r\nEND\r\n"
     finally:
         egret.stop()

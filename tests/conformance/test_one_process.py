@@ -49,6 +49,15 @@ def page(port, path):
         return answer.read().decode()
 
 
+def test_many_workers_have_their_own_sessions_at_once(one):
+    """They are not newcomers that come back later, as proxies after a backend's restart are."""
+    server = one("-t", "48", "-m", "64")
+    for client in [connect(server.address) for _ in range(96)]:
+        client.sendall(b"mg k\r\n")
+        assert client.recv(100) == b"EN\r\n"
+    assert "warning" not in server.log(1 << 20)
+
+
 def test_every_worker_reaches_every_partition(one):
     """Whichever worker a connection meets, and whose partition its key is in."""
     address = one("-t", "3").address

@@ -58,6 +58,17 @@ def call(client, request, end):
     return answer
 
 
+def test_a_healthy_start_warns_of_no_session():
+    for _ in range(3):
+        started = HostPool()
+        try:
+            for client in clients(started):
+                call(client, b"get " + b" ".join(KEYS) + b"\r\n", b"END\r\n")
+            assert "[no_session]" not in started.proxies[0].log(1 << 20)
+        finally:
+            started.stop()
+
+
 def test_each_backend_has_one_session_and_all_workers_see_one_store(pool):
     assert pool.sessions() == [1, 1, 1]
     connections = clients(pool)

@@ -41,6 +41,26 @@ Said said(const PartitionTelling& telling) {
 
 }  // namespace
 
+TEST_CASE(
+    "a member that is reached by another transport of its host and port is the same one; elsewhere it is another") {
+  const auto with = [](const std::string& address) {
+    const std::vector<Member> members{{"rdma:h0", "m0"}, {address, "m1"}};
+    return std::make_shared<const Membership>(PlacementRule::kKetama, members, 1,
+                                              std::initializer_list<const Membership*>{});
+  };
+  for (const char* before : {"rdma:h:1", "tcp:h:1", "rdma+tcp:h:1"}) {
+    for (const char* after : {"rdma:h:1", "tcp:h:1", "rdma+tcp:h:1"}) {
+      const MemberNews news = news_for({after, "m1"}, with(before).get(), *with(after));
+      CHECK_FALSE(news.before.empty());
+      CHECK(news.from == news.to);
+      CHECK(index_of(*with(after), {before, "m1"}) == 1);
+    }
+  }
+  CHECK(news_for({"tcp:h:2", "m1"}, with("tcp:h:1").get(), *with("tcp:h:2")).before.empty());
+  CHECK(news_for({"tcp:h:1", "m1"}, with("shm:h:1").get(), *with("tcp:h:1")).before.empty());
+  CHECK(index_of(*with("tcp:h:1"), {"tcp:h:1", "other"}) == kNoMember);
+}
+
 TEST_CASE("a member is told who belonged to the pool before, as it saw it") {
   const auto three = members({0, 1, 2});
   const auto four = members({0, 1, 2, 3});

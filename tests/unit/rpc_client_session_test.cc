@@ -452,6 +452,17 @@ TEST_CASE("a client without a secret answers no challenge, and takes no grant th
   CHECK(f.why.find("not asked for") != std::string::npos);
 }
 
+TEST_CASE("who sends our own frames back is no backend that refuses: the attempt counts as a failure") {
+  Fixture f;
+  f.session.start();
+  f.send(encode(wire::Hello{}));
+  CHECK(f.session.counters().signs.failures.get() == 1);
+  Fixture refused;
+  refused.session.start();
+  refused.send(encode(wire::Refusal{"too many sessions"}));
+  CHECK(refused.session.counters().signs.failures.get() == 0);
+}
+
 TEST_CASE("a failure while connecting is reported once, and retried with growing pauses") {
   const auto check = [](const std::function<void(Fixture&)>& happen, std::string_view why) {
     Fixture f;

@@ -181,6 +181,18 @@ TEST_SUITE("mutual TLS over TCP") {
     CHECK(contains(outcome_of(load(backend), load(sides.proxy())).backend, "hostname mismatch"));
   }
 
+  TEST_CASE("what a certificate's subject is called counts for nothing") {
+    Sides sides;
+    sides.authority.issue("127.0.0.1", "IP:10.0.0.9");
+    sides.authority.issue("named.example", "IP:10.0.0.9");
+    const Loaded backend = load(files_of(sides.authority, "127.0.0.1", sides.authority));
+    CHECK(contains(outcome_of(backend, load(sides.proxy())).proxy, "hostname mismatch"));
+    MutualOptions choosy = sides.backend();
+    choosy.names = {"named.example"};
+    const Loaded proxy = load(files_of(sides.authority, "named.example", sides.authority));
+    CHECK(contains(outcome_of(load(choosy), proxy).backend, "hostname mismatch"));
+  }
+
   TEST_CASE("a side without TLS is told what it lacks") {
     const Sides sides;
     const Outcome plain = outcome_of(load(sides.backend()), nullptr);

@@ -224,7 +224,8 @@ Status TcpClientEndpoint::greet() {
 // when we take the handshake for done.
 Status TcpClientEndpoint::lost(const std::string& why) const {
   std::string hint;
-  if (!is_heard_ && tls_ == nullptr && reader_.has_peer_closed()) hint = " before it said anything: it may ask for TLS (session_tls_certificate)";
+  if (!is_heard_ && tls_ == nullptr && reader_.has_peer_closed())
+    hint = " before it said anything: it may ask for TLS (session_tls_certificate)";
   return Status::error("tcp:" + address_ + ": " + why + hint);
 }
 
