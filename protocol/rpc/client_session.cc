@@ -118,6 +118,7 @@ void ClientSession::open() {
   state_ = State::kOpen;
   asked_back_ = 0;
   counters_->is_open.set(1);
+  is_silent_ = false;
   must_poll_ = true;
   on_work();
   opened_ns_ = now_ns_;
@@ -194,6 +195,7 @@ void ClientSession::drop_endpoint(State next) {
 void ClientSession::count_answer() {
   has_served_ = true;
   answered_ns_ = now_ns_;
+  is_silent_ = false;
   if (counters_->signs.timeouts.get() == 0) return;
   timeouts_ = 0;
   counters_->signs.timeouts.set(0);
@@ -250,13 +252,17 @@ void ClientSession::tick() {
       return lose("the backend does not answer");
     }
   }
-  if (expired > 0) count_timeouts(expired, judged_ns >= answered_ns_ + overdue_ns ? unanswered : 0);
+  if (expired > 0) {
+    is_silent_ = judged_ns >= answered_ns_ + overdue_ns;
+    count_timeouts(expired, is_silent_ ? unanswered + credit_.size() : 0);
+    if (is_silent_) credit_.announce_to_all();
+  }
   if (successor_ != nullptr) return go_on_resizing();
   look_for_better();
 }
 
-// `unanswered`: messages that are not overdue yet, of a backend that has answered nothing for op_timeout. They count as
-// timeouts now: else the ejection would wait until eject_after of them are overdue one after the other.
+// `unanswered`: messages that are not overdue yet, and ops that wait for room, of a backend that has answered nothing for
+// op_timeout. They count as timeouts now: else the ejection would wait until eject_after of them are overdue one after the other.
 void ClientSession::count_timeouts(uint64_t expired, uint64_t unanswered) {
   base::Gauge& sign = counters_->signs.timeouts;
   timeouts_ += expired;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <deque>
+#include <utility>
 
 #include "base/check.h"
 #include "rpc/active/work_listener.h"
@@ -35,11 +36,17 @@ class CreditQueue {
     std::erase(waiters_, waiter);
   }
   bool empty() const { return waiters_.empty(); }
+  size_t size() const { return waiters_.size(); }
 
   // Credit, or something else that senders wait for, has become free.
   void announce() {
     is_announced_ = true;
     if (listener_ != nullptr) listener_->on_work();
+  }
+  // All of them are called, although there is no credit for so many.
+  void announce_to_all() {
+    is_for_all_ = true;
+    announce();
   }
   bool is_announced() const { return is_announced_; }
   // Whether hand_out() will call a waiter.
@@ -54,17 +61,19 @@ class CreditQueue {
   WorkListener* const listener_;
   std::deque<CreditWaiter*> waiters_;
   bool is_announced_ = false;
+  bool is_for_all_ = false;
 };
 
 // A waiter that is refused again goes to the end of the queue. Stops when all credit is used up, but calls all waiters
-// when the session is lost.
+// when the session is lost, or silent.
 inline bool CreditQueue::hand_out() {
   EGRET_ASSERT_OWNER(owner_);
   if (!is_announced_) return false;
   is_announced_ = false;
+  const bool is_for_all = std::exchange(is_for_all_, false) || lanes_.count() == 0;
   size_t waiting = waiters_.size();
   const bool any = waiting > 0;
-  while (waiting-- > 0 && !waiters_.empty() && (lanes_.count() == 0 || lanes_.has_credit())) {
+  while (waiting-- > 0 && !waiters_.empty() && (is_for_all || lanes_.has_credit())) {
     CreditWaiter* waiter = waiters_.front();
     waiters_.pop_front();
     waiter->on_credit();

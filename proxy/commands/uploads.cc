@@ -16,12 +16,17 @@ Uploads::~Uploads() {
 }
 
 bool Uploads::begin_direct(op::PartRoom& room) {
-  if (collected_ != nullptr || is_too_large_ || upload_->left() == 0) return false;
+  if (collected_ != nullptr || is_too_large_ || gives_up() || upload_->left() == 0) return false;
   return upload_->begin_part(rpc::LargeSet::kMostRoom, room);
 }
 
 bool Uploads::is_worth_sending(size_t available) const {
-  return collected_ != nullptr || upload_->is_worth_sending(available);
+  return collected_ != nullptr || is_given_up_ || upload_->is_worth_sending(available);
+}
+
+// The backend has answered nothing for op_timeout: the rest of the value is dropped, and the set fails, certainly not done.
+bool Uploads::gives_up() {
+  return is_given_up_ |= upload_->session().is_silent();
 }
 
 Outcome Uploads::begin() {
@@ -42,7 +47,7 @@ Outcome Uploads::begin() {
     is_too_large_ = size > change->route.session->grant().item_size_max;
   }
   if (is_too_large_) return refuse_too_large();
-  if (upload_->enter()) return Outcome::kDone;
+  if (gives_up() || upload_->enter()) return Outcome::kDone;
   if (collect()) {
     upload_->stop_waiting_for_room();
     return Outcome::kDone;
@@ -65,7 +70,7 @@ void Uploads::give_collected() {
 void Uploads::start(const KeyOp& change) {
   upload_ = new rpc::LargeSet(*change.route.session, change.op, client_.command.value_length,
                               client_.worker.next_upload_id++);
-  is_too_large_ = false;
+  is_too_large_ = is_given_up_ = false;
   collected_size_ = collected_sent_ = 0;
   memcache::ask(client_.command, change.op.options, question_);
   observed_ = client_.worker.proxy.admin.observes_items() ? note(client_.command) : nullptr;
@@ -88,6 +93,7 @@ Outcome Uploads::part() {
     collected_size_ += static_cast<uint32_t>(bytes.size());
     return Outcome::kDone;
   }
+  if (gives_up()) return Outcome::kDone;
   bytes.remove_prefix(upload_->send(bytes));
   return bytes.empty() ? Outcome::kDone : client_.wait_for_credit(upload_->session());
 }
@@ -98,6 +104,7 @@ Outcome Uploads::end() {
     if (!client_.command.noreply) client_.replies.push_text(memcache::kBadDataChunk);
     return Outcome::kDone;
   }
+  if (gives_up()) return fail(ResultCode::kSessionLost);
   if (collected_ != nullptr) {
     if (!upload_->enter_whole()) return client_.wait_for_credit(upload_->session());
     const std::string_view rest(collected_.get() + collected_sent_, collected_size_ - collected_sent_);
@@ -113,6 +120,7 @@ Outcome Uploads::store_whole(const KeyOp& change) {
 }
 
 Outcome Uploads::go_on_whole() {
+  if (gives_up()) return fail(ResultCode::kSessionLost);
   if (!upload_->enter_whole()) return client_.wait_for_credit(upload_->session());
   const Outcome sent = part();
   return sent == Outcome::kDone ? commit() : sent;

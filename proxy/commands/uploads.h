@@ -46,6 +46,7 @@ class Uploads {
   Outcome go_on_whole();
 
  private:
+  bool gives_up();
   void start(const KeyOp& change);
   bool collect();
   void give_collected();
@@ -56,6 +57,7 @@ class Uploads {
 
   ClientContext& client_;
   rpc::LargeSet* upload_ = nullptr;    // deletes itself after release() or abandon()
+  bool is_given_up_ = false;           // by gives_up()
   bool is_too_large_ = false;          // refused: only the commit is sent, so that the backend counts it
   std::unique_ptr<char[]> collected_;  // null: bytes are sent as they arrive
   uint32_t collected_size_ = 0;

@@ -885,6 +885,49 @@ TEST_CASE(
   CHECK(order == "bca");
 }
 
+TEST_CASE(
+    "while a backend answers nothing for op_timeout the session is silent, and whoever waits for room is told, and "
+    "counts") {
+  struct Waiting final : CreditWaiter {
+    void on_credit() override { ++calls; }
+    int calls = 0;
+  };
+  Fixture f;
+  f.open();
+  const SessionSigns& signs = f.session.counters().signs;
+  Listener listener;
+  f.session.begin_pass();
+  for (uint32_t i = 0; i < kLayout.window; ++i) {
+    for (uint32_t lane = 0; lane < kLayout.lanes; ++lane)
+      REQUIRE(f.session.lanes()[lane].append(get_of("key"), &listener));
+    f.session.flush();
+  }
+  std::array<Waiting, 20> waiting;
+  for (Waiting& each : waiting) f.session.credit().wait(&each);
+  CHECK_FALSE(f.session.is_silent());
+  f.pass_time(f.options.op_timeout_ns + 1);
+  CHECK(f.session.is_open());
+  CHECK(f.session.is_silent());
+  CHECK(signs.timeouts.get() == kLayout.window * kLayout.lanes + waiting.size());
+  CHECK(f.session.credit().hand_out());  // although no slot is free
+  for (const Waiting& each : waiting) CHECK(each.calls == 1);
+  SUBCASE("until it answers") {
+    put_response(connected->responses.data(), kLayout, 0, 1, std::vector<op::Result>{hit("late")});
+    connected->completes_reads = true;
+    f.session.fetch();
+    CHECK_FALSE(f.session.is_silent());
+    CHECK(f.session.is_open());
+  }
+  SUBCASE("until it is lost, and another one is open") {
+    f.pass_time(f.options.op_timeout_ns + 2 * ClientSession::kTickNs);
+    CHECK_FALSE(f.session.is_open());
+    f.pass_time(f.options.backoff_max_ns);
+    f.grant();
+    REQUIRE(f.session.is_open());
+    CHECK_FALSE(f.session.is_silent());
+  }
+}
+
 TEST_CASE("the log says whether the connection broke or the peer sent nonsense") {
   const auto check = [](const std::function<void(Fixture&)>& happen, std::string_view why) {
     Fixture f;
