@@ -54,7 +54,20 @@ Frontend::~Frontend() {
   for (const auto& listener : listeners_) listener->socket.close();
 }
 
+namespace {
+
+// From when clients may connect until run() handles them: by themselves these signals would end the process in between.
+void hold_signals(bool are_held) {
+  sigset_t handled;
+  sigemptyset(&handled);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&handled, signal);
+  ::pthread_sigmask(are_held ? SIG_BLOCK : SIG_UNBLOCK, &handled, nullptr);
+}
+
+}  // namespace
+
 Status Frontend::listen(ListenSockets inherited) {
+  hold_signals(true);
   Config config = *config_;
   if (Status listening = listen_on(config, inherited); !listening) return listening;
   put_in_force(std::move(config));
@@ -146,6 +159,7 @@ Status Frontend::run() {
   for (Event& signal : signals_) {
     if (Status added = signal.add(); !added) return added;
   }
+  hold_signals(false);
   wait_for_backends();
   take_over();
   for (const auto& listener : listeners_) begin_accepting(*listener);

@@ -58,6 +58,19 @@ def test_many_workers_have_their_own_sessions_at_once(one):
     assert "warning" not in server.log(1 << 20)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_comes_with_the_first_client_ends_it_in_order(one, number):
+    for _ in range(5):
+        port = free_port()
+        server = one(where=("-l", "127.0.0.1", "-p", str(port)))
+        while server.is_alive():
+            with socket.socket() as sock:
+                if sock.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+        server.signal(number)
+        assert server.process.wait(timeout=30) == 0, server.log()
+
+
 def test_every_worker_reaches_every_partition(one):
     """Whichever worker a connection meets, and whose partition its key is in."""
     address = one("-t", "3").address
