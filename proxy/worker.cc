@@ -608,7 +608,7 @@ void Worker::on_session_lost(ClientSession& session, const std::string& why, boo
     static base::LogLimit limit(kMaxSessionLogLines);
     base::log_limited(limit, kSessionLost, "worker {}: session with {} lost: {}", worker, lost.to_string(),
                       base::field("why", why), backend, name);
-  } else if (!session.is_asked_back()) {
+  } else if (!is_asked_back(session)) {
     base::log_limited(entry.stats->failures, kNoSession, "worker {}: no session with {}: {}", worker, lost.to_string(),
                       base::field("why", why), backend, name);
   }

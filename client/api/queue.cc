@@ -76,7 +76,7 @@ int egret_reap(egret_client* client, egret_result* results, size_t room) {
   return enter(client, [&](egret_client& c) {
     if (!is_room(results, room)) return because(c, EGRET_E_ARGUMENT, "a result without its size");
     Queue::HandOut hand_out(*c.queue, results, std::min<size_t>(room, INT32_MAX));
-    if (hand_out.count() < room) c.engine->look();
+    if (hand_out.count() < room) c.engine->poll(Engine::Look::kDescriptors);
     return hand_out.accept();
   });
 }
@@ -92,7 +92,7 @@ int egret_wait(egret_client* client, egret_result* results, size_t room, size_t 
     }
     const size_t wanted = std::min(at_least, c.queue->pending());
     Queue::HandOut hand_out(*c.queue, results, c.on_result != nullptr ? 0 : std::min<size_t>(room, INT32_MAX));
-    wanted > 0 ? engine.poll() : engine.look();
+    engine.poll(wanted > 0 ? Engine::Look::kMemory : Engine::Look::kDescriptors);
     // Fewer may be under way than were: a forgotten one.
     engine.wait([&] { return hand_out.count() + c.queue->size() >= wanted || c.queue->under_way() == 0; }, deadline_ns);
     return hand_out.accept();

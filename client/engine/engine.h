@@ -70,9 +70,9 @@ class Engine final : private SessionOwner {
   uint32_t forget(const AnswerSink& sink, uint64_t tag);
 
   // One pass: sends what was submitted, wakes lanes that sleep, takes answers; never waits. Returns whether anything came in.
-  bool poll();
-  // As poll(), for who does nothing else: also looks at descriptors, where something waits for them.
-  bool look();
+  enum class Look : uint8_t { kMemory, kDescriptors };
+  bool poll(
+      Look look = Look::kMemory);  // kDescriptors: there, too, where something waits for them; for who never sleeps
   // Polls and sleeps until done() or, by the clock, deadline_ns. Returns done().
   template <typename Done>
   bool wait(Done done, uint64_t deadline_ns) {
@@ -151,6 +151,7 @@ class Engine final : private SessionOwner {
   bool needs_tick() const;
   bool may_sleep();
   void sleep(uint64_t deadline_ns);
+  void look_at_descriptors();
   void handle_events(uint64_t wait_ns);
   void handle(uint64_t event);
   bool is_intact(const Watch& watch) const;

@@ -268,7 +268,8 @@ void Engine::begin_on_host() {
   if (any) ++changes_;
 }
 
-bool Engine::poll() {
+bool Engine::poll(Look look) {
+  if (look == Look::kDescriptors) look_at_descriptors();
   active_.begin_pass();
   active_.flush();
   bool any = active_.fetch();
@@ -281,10 +282,9 @@ bool Engine::poll() {
   return any;
 }
 
-bool Engine::look() {
+void Engine::look_at_descriptors() {
   if (has_network_ || is_connecting()) handle_events(0);
   polls_ = kPollsPerClock - 1;  // the clock may have moved
-  return poll();
 }
 
 void Engine::tick_if_due() {

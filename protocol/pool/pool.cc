@@ -139,7 +139,7 @@ Route Pool::elsewhere(size_t owner, std::string_view key) const {
   if (aside.waits) return {.waits = true};
   if (aside.stand_ins.empty()) return {};
   ClientSession* const session = aside.stand_ins[membership_->gutter_of(key)];
-  if (session == nullptr || !session->is_open() || session->is_silent()) return {};
+  if (session == nullptr || !session->is_open() || is_silent(*session)) return {};
   return {.session = session, .hash = session->lanes().hash(key), .tag = aside.tag};
 }
 

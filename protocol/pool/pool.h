@@ -74,7 +74,7 @@ class Pool {
     rpc::ClientSession* session = direct_[owner];
     if (session == nullptr) [[unlikely]]
       return elsewhere(owner, key);
-    if (!session->is_open() || session->is_silent()) return {};
+    if (!session->is_open() || is_silent(*session)) return {};
     return {session, session->lanes().hash(key)};
   }
   // Those who stand in for an absent member, with its tag; null: nobody does for it.

@@ -118,9 +118,9 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   State state() const { return state_; }
   // The backend has answered nothing for op_timeout, although it was asked: no op should be begun until it does, or until the
   // session is lost. Those that wait for room are called, for their owners to say so: each would wait longer than op_timeout.
-  bool is_silent() const { return is_silent_; }
+  friend bool is_silent(const ClientSession& session) { return session.is_silent_; }
   // Within on_session_lost(): the backend has asked it to come back, and so it will: no failure of either.
-  bool is_asked_back() const { return is_asked_back_; }
+  friend bool is_asked_back(const ClientSession& session) { return session.is_asked_back_; }
   bool is_open() const { return state_ == State::kOpen; }
   // By the second of its two addresses (rdma+tcp:): the open session; after on_session_lost(), the next attempt.
   friend bool goes_by_fallback(const ClientSession& session) { return session.choice_.is_fallback(); }

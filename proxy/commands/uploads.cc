@@ -26,7 +26,7 @@ bool Uploads::is_worth_sending(size_t available) const {
 
 // The backend has answered nothing for op_timeout: the rest of the value is dropped, and the set fails, certainly not done.
 bool Uploads::gives_up() {
-  return is_given_up_ |= upload_->session().is_silent();
+  return is_given_up_ |= is_silent(upload_->session());
 }
 
 Outcome Uploads::begin() {

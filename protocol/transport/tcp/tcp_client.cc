@@ -76,9 +76,6 @@ class TcpClientEndpoint final : public ClientEndpoint, private FrameSink {
          .length = static_cast<uint32_t>(length)},
         at);
   }
-  void stage_ringing_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) override {
-    stage_write(lane, offset, length, first_word);  // every request rings
-  }
   void stage_read(uint32_t, size_t, size_t, uint64_t) override { EGRET_DCHECK(false); }  // results_are_pushed
   void flush() override {
     if ((writer_.is_empty() && !channel_.has_rest()) || is_broken_) return;
