@@ -52,10 +52,6 @@ class BytesEngine final : private client::AnswerSink {
   void take(size_t bytes);
   // Answers are yet to come.
   bool is_awaited() const { return !places_.empty(); }
-  // Nothing is begun, nothing under way, and nothing to be received.
-  bool is_quiet() const {
-    return input_.empty() && aside_.empty() && places_.empty() && output().empty() && parser_.is_between_commands();
-  }
   // What it holds, in bytes.
   size_t held() const { return input_.size() + output_.size() - taken_; }
   // The program has said what ends a connection: it receives output(), and then its end.

@@ -19,6 +19,7 @@ namespace {
 
 constexpr uint64_t kLookNs = 50'000;  // a thread that waits for a result polls its slot this long before it sleeps
 constexpr uint64_t kForEverNs = UINT64_MAX / 2;
+constexpr int kTurnMs = 20;
 constexpr int kPatienceMs = 5'000;  // with a proxy that takes or answers nothing
 // Bytes held for one socket. With more, a send that may not block is told EAGAIN.
 constexpr size_t kMostHeld = 64 << 20;
@@ -67,7 +68,8 @@ ssize_t ServedSocket::send(std::string_view bytes, int flags) {
     errno = EPIPE;
     return -1;
   }
-  if (bare_waiters_ > 0 && is_idle()) state_ = State::kConnection;  // whoever waits there would not hear of an answer
+  // Whoever waits there would not hear of an answer.
+  if (bare_waiters_ > 0 && state_ == State::kSlots) leave_to_connection();
   if (state_ == State::kDead) return reset();
   if (state_ == State::kConnection) return real().send(fd_, bytes.data(), bytes.size(), flags);
   if (engine_->held() > kMostHeld && !is_blocking(flags)) {
@@ -178,11 +180,17 @@ ssize_t ServedSocket::recv(char* to, size_t room, int flags) {
   }
   if (state_ == State::kSlots) engine_->poll();
   go_on();
+  uint64_t until_ns = 0;
   while (true) {
+    if (is_lost()) return reset();
     if (!engine_->output().empty()) return hand_out(to, room, flags);
     if (state_ == State::kDead) return reset();
     if (state_ == State::kAside) return recv_aside(to, room, flags);
     if (state_ == State::kSlots && engine_->is_over()) return 0;
+    if (is_amid_value() && is_blocking(flags)) {
+      if (wait_a_turn(section, until_ns)) continue;
+      flags |= MSG_DONTWAIT;
+    }
     if (state_ == State::kConnection || !engine_->is_awaited()) return recv_bare(section, to, room, flags);
     if (wait_for_progress(flags)) continue;
     errno = EAGAIN;
@@ -200,6 +208,17 @@ ssize_t ServedSocket::recv_bare(Section& section, char* to, size_t room, int fla
   --bare_waiters_;
   errno = error;
   return got;
+}
+
+// Half a value is here, and its other half will be answered by slots, whoever waits for the connection. False: it has something, or
+// the program does not want to wait for longer.
+bool ServedSocket::wait_a_turn(Section& section, uint64_t& until_ns) {
+  if (until_ns == 0) until_ns = receive_until_ns();
+  section.leave();
+  pollfd readable{fd_, POLLIN, 0};
+  const int ready = real().poll(&readable, 1, kTurnMs);
+  section.enter_again();
+  return ready <= 0 && thread_->engine().clock().now_ns() < until_ns;
 }
 
 ssize_t ServedSocket::hand_out(char* to, size_t room, int flags) {
@@ -226,14 +245,18 @@ bool ServedSocket::wait_for_progress(int flags) {
   client::Engine& engine = thread_->engine();
   const auto come = [&] { return has_come(); };
   if (!is_blocking(flags)) return false;  // poll() waits, if the program wants to
-  const uint64_t now_ns = engine.clock().now_ns();
-  if (engine.wait(come, now_ns + kLookNs)) return true;
+  if (engine.wait(come, engine.clock().now_ns() + kLookNs)) return true;
+  return engine.wait(come, receive_until_ns());
+}
+
+// As SO_RCVTIMEO has it, from now on.
+uint64_t ServedSocket::receive_until_ns() const {
   timeval limit{};
   socklen_t size = sizeof limit;
   ::getsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, &size);
   const auto limit_ns =
       static_cast<uint64_t>(limit.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(limit.tv_usec) * 1'000;
-  return engine.wait(come, limit_ns == 0 ? kForEverNs : now_ns + limit_ns);
+  return limit_ns == 0 ? kForEverNs : thread_->engine().clock().now_ns() + limit_ns;
 }
 
 bool ServedSocket::is_closed_by_proxy() const {
@@ -278,6 +301,10 @@ void ServedSocket::note_aside(std::string_view bytes) {
     if (is_binary) has_ended = is_last_packet_ && body_left_ == 0 && seen_.empty();
   }
   if (!has_ended) return;
+  if (bare_waiters_ > 0) {  // for the answer that has just been received: they would not hear of one by slots
+    leave_to_connection();
+    return;
+  }
   state_ = State::kSlots;
   engine_->resume();
   go_on();
@@ -323,10 +350,11 @@ bool ServedSocket::arm(short events, pollfd& own, pollfd& connection) {
   if (state_ == State::kSlots) engine_->poll();
   go_on();
   if (!engine_->output().empty() || engine_->is_over() || state_ == State::kDead) return false;
-  if (state_ != State::kSlots || !engine_->is_awaited()) return true;
-  connection.events = static_cast<short>(connection.events & ~kReadable);
+  const bool is_awaited = engine_->is_awaited();
+  if (state_ != State::kSlots || !(is_awaited || is_amid_value())) return true;
+  if (is_awaited) connection.events = static_cast<short>(connection.events & ~kReadable);
   client::Engine& engine = thread_->engine();
-  if (look_for_a_while() || !engine.arm()) return false;
+  if ((is_awaited && look_for_a_while()) || !engine.arm()) return false;
   own = {engine.fd(), POLLIN, 0};
   return true;
 }

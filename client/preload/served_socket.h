@@ -75,7 +75,10 @@ class ServedSocket {
   bool is_lost() const { return thread_->is_lost(); }
   static ssize_t reset();
   bool is_blocking(int flags) const;
-  bool is_idle() const { return state_ == State::kSlots && engine_->is_quiet(); }
+  // Nothing is awaited, but a command that is not whole has begun to be read: the connection cannot take it over.
+  bool is_amid_value() const {
+    return state_ == State::kSlots && !engine_->is_awaited() && !engine_->is_over() && !engine_->can_leave();
+  }
   int go_on();
   void wait_for_answers();
   bool leave_to_connection();
@@ -87,6 +90,8 @@ class ServedSocket {
   void note_aside(std::string_view bytes);
   bool is_closed_by_proxy() const;
   ssize_t recv_bare(Section& section, char* to, size_t room, int flags);
+  bool wait_a_turn(Section& section, uint64_t& until_ns);
+  uint64_t receive_until_ns() const;
   bool has_come();
   bool wait_for_progress(int flags);
   ssize_t hand_out(char* to, size_t room, int flags);
@@ -104,8 +109,9 @@ class ServedSocket {
   int is_to_be_shut_ = kNotShut;                 // as shutdown() is asked
   bool is_shut_ = false;                         // for sending: by shutdown(), or let_go()
   std::atomic<bool> is_shut_by_program_{false};  // by shutdown()
-  // Threads that wait in the kernel for the connection, not for the engine: they began when no answer was awaited. A result by slots
-  // would not wake them, so while there is one the next command goes over the connection.
+  // Threads that wait in the kernel for the connection, not for the engine: they began when no answer by slots was awaited. Such an
+  // answer would not wake them, so while there is one the next command goes over the connection, with the half of it that was sent
+  // before. Amid a long value, which only the slots can go on with, they look at times.
   uint32_t bare_waiters_ = 0;
 
   static constexpr int kNotShut = -1;

@@ -698,6 +698,30 @@ TEST_CASE("a thread that waits for an answer before it is asked for gets it, how
   }
 }
 
+TEST_CASE("a thread that begins to wait between two pieces of a command gets its answer, however it waits") {
+  const Place place;
+  const std::string large = set_of("k", std::string(700'000, 'x'));
+  for (const std::string_view function : {"recv", "ppoll", "select"}) {
+    for (const std::string& text : {std::string("get missing\r\n"), large}) {
+      CAPTURE(function);
+      CAPTURE(text.size());
+      const Socket socket = place.served();
+      CHECK(socket.send(text.substr(0, text.size() / 2)));
+      std::string heard;
+      int named = 1;
+      std::thread reader([&] {
+        if (function != "recv") named = wait_by(function, socket.fd());
+        heard = socket.receive("\r\n");
+      });
+      ::usleep(50'000);  // until it waits
+      CHECK(socket.send(text.substr(text.size() / 2)));
+      reader.join();
+      CHECK(named == 1);
+      CHECK(heard == (text == large ? "STORED\r\n" : kMiss));
+    }
+  }
+}
+
 TEST_CASE("one thread writes and another reads one socket: all answers come, in their order") {
   const Place place;
   const Socket socket = place.served();
