@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kMostCollected = 1 << 30;  // bytes of a value: more than any item has
 constexpr size_t kRoomToKeep = 1 << 20;     // of output that has been taken
+constexpr size_t kTakenToDrop = 16 << 10;   // bytes that have been taken, before others
 
 }  // namespace
 
@@ -31,7 +32,12 @@ void BytesEngine::poll() {
 
 void BytesEngine::take(size_t bytes) {
   taken_ += bytes;
-  if (taken_ < output_.size()) return;
+  if (taken_ < output_.size()) {
+    // A program may never take all: what is moved is less than what was taken since it was moved last.
+    if (taken_ < kTakenToDrop || taken_ < output_.size() / 2) return;
+    output_.erase(0, std::exchange(taken_, 0));
+    return;
+  }
   taken_ = 0;
   output_.clear();
   if (output_.capacity() > kRoomToKeep) output_.shrink_to_fit();

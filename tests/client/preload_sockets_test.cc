@@ -225,6 +225,16 @@ bool has_ended(int fd) {
   return ::epoll_wait(fd, &event, 1, 0) == 1 && (event.events & EPOLLHUP) != 0;
 }
 
+// Of this process, in memory.
+size_t resident_bytes() {
+  size_t all = 0, resident = 0;
+  std::FILE* const file = std::fopen("/proc/self/statm", "r");
+  REQUIRE(file != nullptr);
+  CHECK(std::fscanf(file, "%zu %zu", &all, &resident) == 2);
+  std::fclose(file);
+  return resident * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
 template <typename Work>
 void in_threads(int count, Work work) {
   std::vector<std::thread> threads;
@@ -352,6 +362,29 @@ TEST_CASE("commands cut anywhere, thousands at once, and values that fit no slot
   const std::string large(700'000, 'x');
   CHECK(socket.ask(set_of("large", large)) == "STORED\r\n");
   CHECK(socket.ask("get large\r\n", kMiss) == hit_of("large", large));
+}
+
+TEST_CASE("a program that never takes all that has come holds no more than what it has not taken") {
+  const Place place;
+  const Socket socket = place.served();
+  const std::string value(4000, 'x'), hit = hit_of("k", value);
+  CHECK(socket.ask(set_of("k", value)) == "STORED\r\n");
+  constexpr int kBehind = 20, kGets = 20'000;
+  for (int i = 0; i < kBehind; ++i) CHECK(socket.send("get k\r\n"));
+  std::string bytes(hit.size(), '\0');
+  int wrong = 0;
+  const size_t before = resident_bytes();
+  for (int i = 0; i < kGets; ++i) {
+    wrong += socket.send("get k\r\n") ? 0 : 1;
+    for (size_t got = 0; got < bytes.size();) {
+      const ssize_t more = ::recv(socket.fd(), bytes.data() + got, bytes.size() - got, 0);
+      REQUIRE(more > 0);
+      got += static_cast<size_t>(more);
+    }
+    wrong += bytes == hit ? 0 : 1;
+  }
+  CHECK(wrong == 0);
+  CHECK(resident_bytes() < before + kGets * hit.size() / 2);
 }
 
 TEST_CASE("a socket that is used as only the kernel can serve it is served by its connection") {
