@@ -185,7 +185,12 @@ ssize_t ServedSocket::recv(char* to, size_t room, int flags) {
     if (is_lost()) return reset();
     if (!engine_->output().empty()) return hand_out(to, room, flags);
     if (state_ == State::kDead) return reset();
-    if (state_ == State::kAside) return recv_aside(to, room, flags);
+    if (state_ == State::kAside) {
+      const ssize_t got = recv_aside(to, room, flags);
+      if (got >= 0 || errno != EAGAIN || !is_blocking(flags)) return got;
+      if (!wait_for_connection(section)) return -1;
+      continue;
+    }
     if (state_ == State::kSlots && engine_->is_over()) return 0;
     if (is_amid_value() && is_blocking(flags)) {
       if (wait_a_turn(section, until_ns)) continue;
@@ -208,6 +213,13 @@ ssize_t ServedSocket::recv_bare(Section& section, char* to, size_t room, int fla
   --bare_waiters_;
   errno = error;
   return got;
+}
+
+// Until it has something, or its end, as a blocking recv() would. Others may use the engine meanwhile, and receive what there is.
+// False: errno.
+bool ServedSocket::wait_for_connection(Section& section) {
+  char byte = 0;
+  return recv_bare(section, &byte, 1, MSG_PEEK) >= 0;
 }
 
 // Half a value is here, and its other half will be answered by slots, whoever waits for the connection. False: it has something, or
@@ -268,7 +280,7 @@ bool ServedSocket::is_closed_by_proxy() const {
 // --- the answer to a command that went aside
 
 ssize_t ServedSocket::recv_aside(char* to, size_t room, int flags) {
-  const ssize_t got = real().recv(fd_, to, room, flags);
+  const ssize_t got = real().recv(fd_, to, room, flags | MSG_DONTWAIT);
   if (got == 0) state_ = State::kDead;
   if (got <= 0 || (flags & MSG_PEEK) != 0) return got;
   note_aside({to, static_cast<size_t>(got)});

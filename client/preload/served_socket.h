@@ -90,6 +90,7 @@ class ServedSocket {
   void note_aside(std::string_view bytes);
   bool is_closed_by_proxy() const;
   ssize_t recv_bare(Section& section, char* to, size_t room, int flags);
+  bool wait_for_connection(Section& section);
   bool wait_a_turn(Section& section, uint64_t& until_ns);
   uint64_t receive_until_ns() const;
   bool has_come();

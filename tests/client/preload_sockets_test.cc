@@ -755,6 +755,33 @@ TEST_CASE("a thread that begins to wait between two pieces of a command gets its
   }
 }
 
+TEST_CASE("a thread that waits for an answer over the connection keeps no other socket waiting") {
+  const Place place;
+  const Socket waits = place.served(), other = place.served();
+  CHECK(waits.ask("version\r\n").starts_with("VERSION"));
+  CHECK(other.ask("get missing\r\n", kMiss) == kMiss);
+  place.proxy.halt();
+  CHECK(waits.send("version\r\n"));
+  std::string heard;
+  std::atomic<bool> is_answered{false};
+  std::thread reader([&] {
+    heard = waits.receive("\r\n");
+    is_answered = true;
+  });
+  ::usleep(50'000);       // until it waits
+  std::thread late([&] {  // so the test ends, whatever happens
+    for (int i = 0; i < 300 && !is_answered; ++i) ::usleep(10'000);
+    place.proxy.signal(SIGCONT);
+  });
+  CHECK(other.ask("get missing\r\n", kMiss) == kMiss);
+  CHECK(!is_answered);
+  place.proxy.signal(SIGCONT);
+  reader.join();
+  late.join();
+  CHECK(heard.starts_with("VERSION"));
+  CHECK(waits.ask("get missing\r\n", kMiss) == kMiss);
+}
+
 TEST_CASE("one thread writes and another reads one socket: all answers come, in their order") {
   const Place place;
   const Socket socket = place.served();
