@@ -13,6 +13,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <memory>
 #include <string>
@@ -90,11 +91,30 @@ ssize_t send_pieces(ServedSocket& socket, const iovec* pieces, size_t count, int
   return socket.send(all, flags);
 }
 
+constexpr size_t kMostPeeked = 1 << 20;
+
+// What stays there: the second piece must not begin with it again.
+ssize_t peek_pieces(ServedSocket& socket, const iovec* pieces, size_t count, int flags) {
+  size_t room = 0;
+  for (size_t i = 0; i < count; ++i) room += std::min(pieces[i].iov_len, kMostPeeked - room);
+  std::string all(room, '\0');
+  const ssize_t got = socket.recv(all.data(), room, flags);
+  size_t left = got > 0 ? static_cast<size_t>(got) : 0;
+  for (const char* from = all.data(); left > 0; ++pieces) {
+    const size_t length = std::min(left, pieces->iov_len);
+    if ((flags & MSG_TRUNC) == 0) std::memcpy(pieces->iov_base, from, length);
+    from += length;
+    left -= length;
+  }
+  return got;
+}
+
 ssize_t recv_pieces(ServedSocket& socket, const iovec* pieces, size_t count, int flags) {
+  if ((flags & MSG_PEEK) != 0 && count > 1) return peek_pieces(socket, pieces, count, flags);
   ssize_t sum = 0;
   for (size_t i = 0; i < count; ++i) {
     if (pieces[i].iov_len == 0) continue;
-    const int how = sum == 0 ? flags : flags | MSG_DONTWAIT;
+    const int how = sum == 0 || (flags & MSG_WAITALL) != 0 ? flags : flags | MSG_DONTWAIT;
     const ssize_t got = socket.recv(static_cast<char*>(pieces[i].iov_base), pieces[i].iov_len, how);
     if (got <= 0) return sum > 0 ? sum : got;
     sum += got;

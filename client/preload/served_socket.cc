@@ -23,6 +23,7 @@ constexpr int kTurnMs = 20;
 constexpr int kPatienceMs = 5'000;  // with a proxy that takes or answers nothing
 // Bytes held for one socket. With more, a send that may not block is told EAGAIN.
 constexpr size_t kMostHeld = 64 << 20;
+constexpr int kRareFlags = MSG_OOB | MSG_ERRQUEUE | MSG_TRUNC | MSG_WAITALL;  // of recv()
 constexpr short kAlways = POLLERR | POLLHUP;
 
 bool begins_with_any(std::string_view line, std::initializer_list<std::string_view> words) {
@@ -167,6 +168,30 @@ bool ServedSocket::send_over_connection(std::string_view bytes) {
 // --- what the program receives
 
 ssize_t ServedSocket::recv(char* to, size_t room, int flags) {
+  if ((flags & kRareFlags) == 0) [[likely]]
+    return receive(to, room, flags);
+  if ((flags & (MSG_OOB | MSG_ERRQUEUE)) != 0) {  // there is never anything of these
+    errno = (flags & MSG_OOB) != 0 ? EINVAL : EAGAIN;
+    return -1;
+  }
+  // Only TCP drops what is received so; `to` may be anything then.
+  int domain = AF_UNIX;
+  socklen_t size = sizeof domain;
+  ::getsockopt(fd_, SOL_SOCKET, SO_DOMAIN, &domain, &size);
+  if (domain == AF_UNIX) flags &= ~MSG_TRUNC;
+  const bool waits_for_all = (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL;
+  flags &= ~MSG_WAITALL;
+  size_t sum = 0;
+  while (true) {
+    const bool is_dropped = (flags & MSG_TRUNC) != 0;
+    const ssize_t got = receive(is_dropped ? nullptr : to + sum, room - sum, flags);
+    if (got <= 0) return sum > 0 ? static_cast<ssize_t>(sum) : got;
+    sum += static_cast<size_t>(got);
+    if (!waits_for_all || sum >= room) return static_cast<ssize_t>(sum);
+  }
+}
+
+ssize_t ServedSocket::receive(char* to, size_t room, int flags) {
   if (is_lost()) return reset();
   if (room == 0) return 0;
   Section section(*thread_);
@@ -236,7 +261,7 @@ bool ServedSocket::wait_a_turn(Section& section, uint64_t& until_ns) {
 ssize_t ServedSocket::hand_out(char* to, size_t room, int flags) {
   const std::string_view output = engine_->output();
   const size_t length = std::min(room, output.size());
-  std::memcpy(to, output.data(), length);
+  if ((flags & MSG_TRUNC) == 0) std::memcpy(to, output.data(), length);
   if ((flags & MSG_PEEK) == 0) engine_->take(length);
   if (engine_->has_failed()) {
     engine_->clear_failure();
@@ -280,7 +305,12 @@ bool ServedSocket::is_closed_by_proxy() const {
 // --- the answer to a command that went aside
 
 ssize_t ServedSocket::recv_aside(char* to, size_t room, int flags) {
-  const ssize_t got = real().recv(fd_, to, room, flags | MSG_DONTWAIT);
+  char dropped[4096];
+  if ((flags & MSG_TRUNC) != 0) {  // where the answer ends must be seen nevertheless
+    to = dropped;
+    room = std::min(room, sizeof dropped);
+  }
+  const ssize_t got = real().recv(fd_, to, room, (flags & ~MSG_TRUNC) | MSG_DONTWAIT);
   if (got == 0) state_ = State::kDead;
   if (got <= 0 || (flags & MSG_PEEK) != 0) return got;
   note_aside({to, static_cast<size_t>(got)});

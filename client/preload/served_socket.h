@@ -79,6 +79,7 @@ class ServedSocket {
   bool is_amid_value() const {
     return state_ == State::kSlots && !engine_->is_awaited() && !engine_->is_over() && !engine_->can_leave();
   }
+  ssize_t receive(char* to, size_t room, int flags);
   int go_on();
   void wait_for_answers();
   bool leave_to_connection();

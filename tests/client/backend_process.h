@@ -28,12 +28,6 @@ class BackendProcess : public DaemonProcess {
 
   const std::string& address() const { return address_; }
 
- private:
-  std::string address_over(Over over) const {
-    const char* const given = std::getenv(over == Over::kHost ? "EGRET_TEST_HOST" : "EGRET_TEST_NETWORK");
-    if (given == nullptr && over == Over::kHost) return "shm:" + folder() + "/backend";
-    return (given != nullptr ? given : "tcp:127.0.0.1") + (":" + std::to_string(free_port()));
-  }
   static uint16_t free_port() {
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
@@ -44,6 +38,13 @@ class BackendProcess : public DaemonProcess {
     REQUIRE(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0);
     ::close(fd);
     return ntohs(address.sin_port);
+  }
+
+ private:
+  std::string address_over(Over over) const {
+    const char* const given = std::getenv(over == Over::kHost ? "EGRET_TEST_HOST" : "EGRET_TEST_NETWORK");
+    if (given == nullptr && over == Over::kHost) return "shm:" + folder() + "/backend";
+    return (given != nullptr ? given : "tcp:127.0.0.1") + (":" + std::to_string(free_port()));
   }
 
   const std::string address_;

@@ -15,6 +15,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -110,6 +111,22 @@ struct Place {
     return Socket(proxy);
   }
 };
+
+// Not before a proxy serves there.
+Socket served_over_tcp(uint16_t port) {
+  for (int attempt = 0; attempt < 6000; ++attempt) {
+    Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_port = htons(port);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 && socket.is_served())
+      return socket;
+    ::usleep(10'000);
+  }
+  FAIL("no socket is served");
+  return Socket(-1);
+}
 
 // Until an answer begins like that. False: the socket was closed.
 bool ask_until(const Socket& socket, std::string_view wanted) {
@@ -311,6 +328,71 @@ TEST_CASE("poll, ppoll, select and pselect see what has come, and a peek leaves 
       CHECK(socket.receive("\r\n").starts_with(first.data()));
     }
   }
+}
+
+TEST_CASE("a peek into several pieces fills one behind the other, and leaves all there") {
+  const Place place;
+  const Socket socket = place.served();
+  CHECK(socket.ask(set_of("k", "hello")) == "STORED\r\n");
+  const std::string hit = hit_of("k", "hello");
+  CHECK(socket.send("get k\r\n"));
+  CHECK(wait_by("poll", socket.fd()) == 1);
+  for (const int flags : {int{MSG_PEEK}, 0}) {
+    std::string bytes(hit.size(), '\0');
+    auto pieces = pieces_of(bytes.data(), bytes.size());
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = 2;
+    CHECK(::recvmsg(socket.fd(), &message, flags) == static_cast<ssize_t>(hit.size()));
+    CHECK(bytes == hit);
+  }
+}
+
+TEST_CASE(
+    "MSG_WAITALL receives all that is asked for, by slots and over the connection, or what comes before the end") {
+  const Place place;
+  const Socket socket = place.served();
+  CHECK(socket.ask(set_of("k", "hello")) == "STORED\r\n");
+  std::string wanted;
+  for (int i = 0; i < 50; ++i) wanted += i == 25 ? "OK\r\n" : hit_of("k", "hello");
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 50; ++i) CHECK(socket.send(i == 25 ? "verbosity 1\r\n" : "get k\r\n"));
+    std::string bytes(wanted.size(), '\0');
+    auto pieces = pieces_of(bytes.data(), bytes.size());
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = 2;
+    const ssize_t got = round % 2 == 0 ? ::recv(socket.fd(), bytes.data(), bytes.size(), MSG_WAITALL)
+                                       : ::recvmsg(socket.fd(), &message, MSG_WAITALL);
+    REQUIRE(got == static_cast<ssize_t>(wanted.size()));
+    CHECK(bytes == wanted);
+  }
+  std::string bytes(100, '\0');
+  CHECK(socket.send("get missing\r\nquit\r\n"));
+  CHECK(::recv(socket.fd(), bytes.data(), bytes.size(), MSG_WAITALL) == 5);
+}
+
+TEST_CASE("flags of a recv() that have their own meaning: MSG_TRUNC drops what TCP would drop, others have nothing") {
+  const BackendProcess backend;
+  const uint16_t port = BackendProcess::free_port();
+  const ProxyProcess proxy({"backends=" + backend.address(), "listen=tcp:127.0.0.1:" + std::to_string(port)});
+  Socket socket = served_over_tcp(port);
+  for (const char* const command : {"get missing\r\n", "verbosity 1\r\n"}) {
+    CAPTURE(command);
+    const std::string rest = command[0] == 'g' ? "D\r\n" : "\r\n";
+    CHECK(socket.send(command));
+    CHECK(wait_by("poll", socket.fd()) == 1);
+    char byte = 'x';
+    CHECK(::recv(socket.fd(), &byte, 1, MSG_OOB) == -1);
+    CHECK(errno == EINVAL);
+    CHECK(::recv(socket.fd(), &byte, 1, MSG_ERRQUEUE) == -1);
+    CHECK(errno == EAGAIN);
+    CHECK(::recv(socket.fd(), nullptr, 1, MSG_TRUNC) == 1);
+    CHECK(::recv(socket.fd(), &byte, 1, MSG_TRUNC) == 1);
+    CHECK(byte == 'x');
+    CHECK(socket.receive("\r\n") == rest);
+  }
+  CHECK(socket.ask("get missing\r\n", kMiss) == kMiss);
 }
 
 TEST_CASE("a poll of sockets of both kinds ends with whichever has something") {
