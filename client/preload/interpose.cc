@@ -322,6 +322,13 @@ void let_go(int fd) {
   if (quiet == 1) forget(fd);
 }
 
+bool is_open(int fd) {
+  const int error = errno;
+  const bool is_so = real_rare().fcntl(fd, F_GETFD) >= 0;
+  errno = error;
+  return is_so;
+}
+
 void note_flags(int fd) {
   const int error = errno;
   if (const auto socket = find(fd); socket != nullptr && !sockets().is_borrowed()) socket->note_flags();
@@ -391,14 +398,19 @@ EGRET_INTERPOSES int close(int fd) {
   return real().close(fd);
 }
 
+constexpr int kUnshare = 2;  // CLOSE_RANGE_UNSHARE, of <linux/close_range.h>
+
 EGRET_INTERPOSES int close_range(unsigned first, unsigned last, int flags) {
-  if (!is_inside && ServedSockets::has_any() && (flags & 4) == 0) {  // CLOSE_RANGE_CLOEXEC closes nothing now
+  if (real().close_range == nullptr) {
+    errno = ENOSYS;
+    return -1;
+  }
+  const bool closes_now = (flags & ~kUnshare) == 0;  // CLOSE_RANGE_CLOEXEC closes nothing now, others fail
+  if (!is_inside && ServedSockets::has_any() && closes_now) {
     const Inside inside;
     sockets().forget_range(first, last);
   }
-  if (real().close_range != nullptr) return real().close_range(first, last, flags);
-  errno = ENOSYS;
-  return -1;
+  return real().close_range(first, last, flags);
 }
 
 EGRET_INTERPOSES int shutdown(int fd, int how) {
@@ -538,11 +550,12 @@ EGRET_INTERPOSES int select(int count, fd_set* readable, fd_set* writable, fd_se
   return is_ours ? found : real().select(count, readable, writable, special, timeout);
 }
 
-// --- ways of use that only the kernel can serve
+// --- ways of use that only the kernel can serve: each is done there first, since one that fails changes nothing
 
 EGRET_INTERPOSES int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) {
-  if (operation == EPOLL_CTL_ADD) let_go(fd);
-  return real().epoll_ctl(epoll, operation, fd, event);
+  const int done = real().epoll_ctl(epoll, operation, fd, event);
+  if (operation == EPOLL_CTL_ADD && done == 0) let_go(fd);
+  return done;
 }
 
 // Of commands with one argument or none; an argument that is not there is passed on as whatever is in its register, as libc does.
@@ -551,8 +564,8 @@ EGRET_INTERPOSES int fcntl(int fd, int command, ...) {
   va_start(rest, command);
   void* const argument = va_arg(rest, void*);
   va_end(rest);
-  if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) let_go(fd);
   const int done = real_rare().fcntl(fd, command, argument);
+  if ((command == F_DUPFD || command == F_DUPFD_CLOEXEC) && done >= 0) let_go(fd);
   if (command == F_SETFL) note_flags(fd);
   return done;
 }
@@ -583,8 +596,9 @@ EGRET_INTERPOSES int fcntl64(int fd, int command, ...) {
 
 // A stream reads and writes without these functions.
 EGRET_INTERPOSES FILE* fdopen(int fd, const char* mode) {
-  let_go(fd);
-  return real_rare().fdopen(fd, mode);
+  FILE* const stream = real_rare().fdopen(fd, mode);
+  if (stream != nullptr) let_go(fd);
+  return stream;
 }
 
 // These close the descriptor without calling close(). Its number must be forgotten, as the next file or socket gets it.
@@ -604,22 +618,24 @@ EGRET_INTERPOSES FILE* freopen64(const char* path, const char* mode, FILE* strea
 }
 
 EGRET_INTERPOSES int dup(int fd) {
-  let_go(fd);
-  return real_rare().dup(fd);
+  const int made = real_rare().dup(fd);
+  if (made >= 0) let_go(fd);
+  return made;
 }
 
+// What was sent over the old `to` is done before, while the number is still its own.
 EGRET_INTERPOSES int dup2(int from, int to) {
-  if (from != to) {
-    let_go(from);
-    forget(to);
-  }
-  return real_rare().dup2(from, to);
+  if (from == to) return real_rare().dup2(from, to);
+  if (ServedSockets::has(to) && is_open(from)) forget(to);
+  const int made = real_rare().dup2(from, to);
+  if (made >= 0) let_go(from);
+  return made;
 }
 
 EGRET_INTERPOSES int dup3(int from, int to, int flags) {
-  if (from != to) {
-    let_go(from);
-    forget(to);
-  }
-  return real_rare().dup3(from, to, flags);
+  if (from == to || (flags & ~O_CLOEXEC) != 0) return real_rare().dup3(from, to, flags);
+  if (ServedSockets::has(to) && is_open(from)) forget(to);
+  const int made = real_rare().dup3(from, to, flags);
+  if (made >= 0) let_go(from);
+  return made;
 }

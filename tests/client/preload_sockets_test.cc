@@ -42,6 +42,7 @@ namespace {
 using egret::preload::ServedSockets;
 
 constexpr int kForEver = -1;
+constexpr int kNoFd = 900;  // that is not open
 constexpr timespec kLong{60, 0};
 constexpr const char* kMiss = "END\r\n";
 
@@ -231,6 +232,24 @@ const std::vector<std::pair<const char*, int (*)(int)>> kKernelUses = {
        event.events = EPOLLIN;
        return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? epoll : -1;
      }},
+};
+
+// The same, of which none succeeds.
+const std::vector<std::pair<const char*, int (*)(int)>> kFailingUses = {
+    {"fcntl", [](int fd) { return ::fcntl(fd, F_DUPFD, -1); }},
+    {"dup to it", [](int fd) { return ::dup2(kNoFd, fd); }},
+    {"dup3 to it", [](int fd) { return ::dup3(kNoFd, fd, 0); }},
+    {"dup3 to it, wrong flag", [](int fd) { return ::dup3(2, fd, 1); }},
+    {"dup2 to no number", [](int fd) { return ::dup2(fd, -1); }},
+    {"dup3 with a wrong flag", [](int fd) { return ::dup3(fd, 200, 1); }},
+    {"fdopen", [](int fd) { return ::fdopen(fd, "z") == nullptr ? -1 : 0; }},
+    {"epoll",
+     [](int fd) {
+       epoll_event event{};
+       return ::epoll_ctl(kNoFd, EPOLL_CTL_ADD, fd, &event);
+     }},
+    {"close_range",
+     [](int fd) { return ::close_range(static_cast<unsigned>(fd), static_cast<unsigned>(fd), 1 << 20); }},
 };
 
 // Whether the connection has ended, without waiting for it; of an epoll set, that of its socket.
@@ -480,6 +499,19 @@ TEST_CASE("a socket that is used as only the kernel can serve it is served by it
     CHECK(!socket.is_served());
     CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
     ::close(other);
+  }
+}
+
+TEST_CASE("a call that fails in the kernel leaves a socket, and the answer under way, as they are") {
+  const Place place;
+  const Socket socket = place.served();
+  for (const auto& use : kFailingUses) {
+    CAPTURE(use.first);
+    CHECK(socket.send("get k\r\n"));
+    CHECK(use.second(socket.fd()) == -1);
+    CHECK(errno != 0);
+    CHECK(socket.is_served());
+    CHECK(socket.receive(kMiss) == kMiss);
   }
 }
 
