@@ -103,17 +103,18 @@ int ServedSocket::shutdown(int how) {
   return go_on();
 }
 
-void ServedSocket::finish() {
+void ServedSocket::finish(uint64_t until_ns) {
   if (is_lost()) return;
   const Section section(*thread_);
-  wait_for_answers();
+  wait_for_answers(until_ns);
+  if (state_ != State::kAside) return;
+  const size_t sent = engine_->aside().size();
+  const std::string behind = engine_->leave().substr(sent);  // as far as the connection takes it at once
+  real().send(fd_, behind.data(), behind.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-// As long as an op may take.
-void ServedSocket::wait_for_answers() {
-  client::Engine& engine = thread_->engine();
-  engine.wait([&] { return has_come() && (state_ != State::kSlots || !engine_->is_awaited()); },
-              engine.clock().now_ns() + engine.op_timeout_ns());
+void ServedSocket::wait_for_answers(uint64_t until_ns) {
+  thread_->engine().wait([&] { return has_come() && (state_ != State::kSlots || !engine_->is_awaited()); }, until_ns);
 }
 
 void ServedSocket::begin_aside() {
@@ -425,7 +426,7 @@ void ServedSocket::disarm(short events, bool woken) {
 bool ServedSocket::let_go() {
   if (is_lost()) return false;
   const Section section(*thread_);
-  wait_for_answers();
+  wait_for_answers(thread_->engine().clock().now_ns() + thread_->engine().op_timeout_ns());
   if (leave_to_connection()) return true;
   // Nobody may wait for what does not come by the connection.
   real().shutdown(fd_, SHUT_RDWR);

@@ -61,8 +61,8 @@ class ServedSocket {
   bool is_shut_by_program() const { return is_shut_by_program_.load(std::memory_order_relaxed); }
   // Reads the descriptor's O_NONBLOCK again: the program may have changed it.
   void note_flags();
-  // It is about to be closed: what was sent is done before, if it does not take too long.
-  void finish();
+  // It is about to be closed: what was sent is done before, if that is so until then.
+  void finish(uint64_t until_ns);
   // Something has been thrown inside.
   void break_down() { thread_->break_down(); }
   std::string counts();
@@ -81,7 +81,7 @@ class ServedSocket {
   }
   ssize_t receive(char* to, size_t room, int flags);
   int go_on();
-  void wait_for_answers();
+  void wait_for_answers(uint64_t until_ns);
   bool leave_to_connection();
   void begin_aside();
   bool look_for_a_while();

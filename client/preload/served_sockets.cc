@@ -32,6 +32,13 @@ constexpr const char* kSwitch = "EGRET_PRELOAD";
 constexpr const char* kLogVariable = "EGRET_PRELOAD_LOG";  // a file to which lines are appended
 constexpr uint64_t kLeftAloneNs = 1'000'000'000;           // a place that does not serve us is not tried again
 constexpr uint64_t kMostOpeningNs = 500'000'000;  // for sessions of a socket that connects; else it is left alone
+// For what was sent to be done, of all sockets that one call closes, or that are there when the process ends. It should reach the
+// backend, as TCP would deliver it; but a client that closes a socket because its own time is up must not wait as long again.
+constexpr uint64_t kMostFinishingNs = 100'000'000;
+
+uint64_t finishing_until_ns() {
+  return base::SystemClock().now_ns() + kMostFinishingNs;
+}
 
 // As client/config/proxy_address.h has it; empty: a kind of address that has no twin.
 std::string place_of(const sockaddr* address, socklen_t length) {
@@ -159,6 +166,10 @@ void ServedSockets::take_over(int fd, const sockaddr* address, socklen_t length)
 }
 
 void ServedSockets::forget(int fd) {
+  if (has(fd)) forget(fd, finishing_until_ns());
+}
+
+void ServedSockets::forget(int fd, uint64_t until_ns) {
   if (!has(fd) || is_borrowed()) return;
   std::shared_ptr<ServedSocket> socket;
   {
@@ -170,12 +181,15 @@ void ServedSockets::forget(int fd) {
     marks[fd / 64].fetch_and(~(uint64_t{1} << (fd % 64)), std::memory_order_relaxed);
   }
   count.fetch_sub(1, std::memory_order_relaxed);
-  socket->finish();
+  socket->finish(until_ns);
   log("fd " + std::to_string(fd) + ": " + socket->counts());
 }
 
 void ServedSockets::forget_range(unsigned first, unsigned last) {
-  for (unsigned fd = first; fd <= last && fd < static_cast<unsigned>(kMostFds); ++fd) forget(static_cast<int>(fd));
+  const uint64_t until_ns = finishing_until_ns();
+  for (unsigned fd = first; fd <= last && fd < static_cast<unsigned>(kMostFds); ++fd) {
+    forget(static_cast<int>(fd), until_ns);
+  }
 }
 
 // --- engines
@@ -236,7 +250,8 @@ void ServedSockets::finish_all() {
     const std::lock_guard held(mutex_);
     for (const auto& [fd, socket] : by_fd_) all.push_back(socket);
   }
-  for (const auto& socket : all) socket->finish();
+  const uint64_t until_ns = finishing_until_ns();
+  for (const auto& socket : all) socket->finish(until_ns);
 }
 
 // This thread's, if its sessions are open.

@@ -58,6 +58,7 @@ class ServedSockets {
 
   ServedSockets();
   void enter_child();
+  void forget(int fd, uint64_t until_ns);
   bool is_left_alone(const std::string& place, std::string& why);
   std::shared_ptr<ThreadEngine> engine_for(const std::string& place, std::string& why);
   static base::Expected<client::Settings> settings_for(const std::string& place);

@@ -718,6 +718,22 @@ TEST_CASE("what was sent is done when the socket is closed, shut for sending, or
   CHECK(socket.ask("get replaced\r\n", kMiss) == hit_of("replaced", "y"));
 }
 
+TEST_CASE(
+    "what was sent behind a command that goes over the connection is done, though its answer comes after the end") {
+  const Place place;
+  const Socket other = place.served();
+  {
+    const Socket socket = place.served();
+    CHECK(socket.ask("version\r\n").starts_with("VERSION"));
+    place.proxy.halt();
+    CHECK(socket.send("version\r\n" + set_of("behind", "x", " noreply")));
+  }
+  place.proxy.signal(SIGCONT);
+  CHECK(ask_until(other, kMiss));
+  for (int i = 0; i < 1000 && other.ask("get behind\r\n", kMiss) == kMiss; ++i) ::usleep(10'000);
+  CHECK(other.ask("get behind\r\n", kMiss) == hit_of("behind", "x"));
+}
+
 TEST_CASE("a forked child's socket is reset, and serves when it has connected again; the parent's goes on") {
   const Place place;
   const Socket socket = place.served();
@@ -774,6 +790,23 @@ TEST_CASE("while its backend stands still the socket answers errors, in time for
   place.backend.signal(SIGCONT);
   CHECK(ask_until(socket, kMiss));
   CHECK(socket.is_served());
+}
+
+TEST_CASE("a client that closes a socket whose answer does not come has not lost its time for others") {
+  const Place place;
+  const Socket socket = place.served();
+  Socket first = place.served(), second = place.served();
+  for (const Socket* const each : {&socket, &std::as_const(first), &std::as_const(second)}) {
+    CHECK(each->ask("get k\r\n", kMiss) == kMiss);
+  }
+  place.backend.halt();
+  for (const Socket* const each : {&socket, &std::as_const(first), &std::as_const(second)}) {
+    CHECK(each->send("get k\r\n"));
+  }
+  ::close(first.release());
+  ::close(second.release());
+  place.backend.signal(SIGCONT);
+  CHECK(socket.receive("\r\n") == kMiss);  // sooner than an op may take
 }
 
 TEST_CASE("without its backend the socket answers errors, and serves again when the backend is back") {
