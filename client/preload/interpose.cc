@@ -9,6 +9,7 @@
 // cancelled.
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -82,6 +83,12 @@ ssize_t sending(ServedSocket& socket, int flags, Send send) {
     errno = EPIPE;
   }
   return sent;
+}
+
+constexpr size_t kMostPieces = IOV_MAX;  // of one call; the kernel refuses more
+
+bool is_wrong(int count) {
+  return count < 0 || static_cast<size_t>(count) > kMostPieces;
 }
 
 ssize_t send_pieces(ServedSocket& socket, const iovec* pieces, size_t count, int flags) {
@@ -240,6 +247,11 @@ int poll_served(pollfd* fds, nfds_t count, int timeout_ms, bool& is_ours) {
     errno = ENOMEM;
     return -1;
   }
+}
+
+// Else the kernel says what is wrong.
+bool is_valid(const timespec* timeout) {
+  return timeout == nullptr || (timeout->tv_sec >= 0 && timeout->tv_nsec >= 0 && timeout->tv_nsec < 1'000'000'000);
 }
 
 int ms_of(const timespec* timeout) {
@@ -440,7 +452,7 @@ EGRET_INTERPOSES ssize_t sendto(int fd, const void* bytes, size_t length, int fl
 
 EGRET_INTERPOSES ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   const auto socket = find(fd);
-  if (socket == nullptr) return real().sendmsg(fd, message, flags);
+  if (socket == nullptr || message->msg_iovlen > kMostPieces) return real().sendmsg(fd, message, flags);
   return sending(*socket, flags, [&] { return send_pieces(*socket, message->msg_iov, message->msg_iovlen, flags); });
 }
 
@@ -452,7 +464,7 @@ EGRET_INTERPOSES ssize_t write(int fd, const void* bytes, size_t length) {
 
 EGRET_INTERPOSES ssize_t writev(int fd, const iovec* pieces, int count) {
   const auto socket = find(fd);
-  if (socket == nullptr || count < 0) return real().writev(fd, pieces, count);
+  if (socket == nullptr || is_wrong(count)) return real().writev(fd, pieces, count);
   return sending(*socket, 0, [&] { return send_pieces(*socket, pieces, static_cast<size_t>(count), 0); });
 }
 
@@ -473,7 +485,7 @@ EGRET_INTERPOSES ssize_t recvfrom(int fd, void* to, size_t room, int flags, sock
 
 EGRET_INTERPOSES ssize_t recvmsg(int fd, msghdr* message, int flags) {
   const auto socket = find(fd);
-  if (socket == nullptr) return real().recvmsg(fd, message, flags);
+  if (socket == nullptr || message->msg_iovlen > kMostPieces) return real().recvmsg(fd, message, flags);
   message->msg_namelen = 0;
   message->msg_controllen = 0;
   message->msg_flags = 0;
@@ -488,7 +500,7 @@ EGRET_INTERPOSES ssize_t read(int fd, void* to, size_t room) {
 
 EGRET_INTERPOSES ssize_t readv(int fd, const iovec* pieces, int count) {
   const auto socket = find(fd);
-  if (socket == nullptr || count < 0) return real().readv(fd, pieces, count);
+  if (socket == nullptr || is_wrong(count)) return real().readv(fd, pieces, count);
   return served(*socket, [&] { return recv_pieces(*socket, pieces, static_cast<size_t>(count), 0); });
 }
 
@@ -524,6 +536,7 @@ EGRET_INTERPOSES int __poll_chk(pollfd* fds, nfds_t count, int timeout_ms, size_
 
 // With a served socket among them, `mask` is not applied: what waits is poll(), in several turns.
 EGRET_INTERPOSES int ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask) {
+  if (!is_valid(timeout)) return real().ppoll(fds, count, timeout, mask);
   bool is_ours = false;
   const int found = poll_served(fds, count, ms_of(timeout), is_ours);
   return is_ours ? found : real().ppoll(fds, count, timeout, mask);
@@ -537,6 +550,7 @@ EGRET_INTERPOSES int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* time
 
 EGRET_INTERPOSES int pselect(int count, fd_set* readable, fd_set* writable, fd_set* special, const timespec* timeout,
                              const sigset_t* mask) {
+  if (!is_valid(timeout)) return real_rare().pselect(count, readable, writable, special, timeout, mask);
   bool is_ours = false;
   timeval wait{};
   if (timeout != nullptr) wait = {timeout->tv_sec, (timeout->tv_nsec + 999) / 1000};

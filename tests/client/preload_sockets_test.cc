@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -627,6 +628,34 @@ TEST_CASE("a poll by POLLRDNORM, and FIONREAD, tell of an answer by slots as POL
   int bytes = -1;
   CHECK(::ioctl(socket.fd(), FIONREAD, &bytes) == 0);
   CHECK(bytes == 0);
+}
+
+TEST_CASE("times that are none, and more pieces than a call may have, are refused as the kernel does") {
+  const Place place;
+  const Socket socket = place.served();
+  CHECK(socket.ask(set_of("k", "hello")) == "STORED\r\n");
+  CHECK(socket.send("get k\r\n"));
+  pollfd one{socket.fd(), POLLIN, 0};
+  fd_set set;
+  FD_ZERO(&set);
+  FD_SET(socket.fd(), &set);
+  for (const timespec& wrong : {timespec{-1, 0}, timespec{0, -1}, timespec{0, 1'000'000'000}}) {
+    CHECK(::ppoll(&one, 1, &wrong, nullptr) == -1);
+    CHECK(errno == EINVAL);
+    CHECK(::pselect(socket.fd() + 1, &set, nullptr, nullptr, &wrong, nullptr) == -1);
+    CHECK(errno == EINVAL);
+  }
+  char byte = 0;
+  std::vector<iovec> pieces(IOV_MAX + 1, iovec{&byte, 1});
+  const int count = static_cast<int>(pieces.size());
+  CHECK((::readv(socket.fd(), pieces.data(), count) == -1 && errno == EINVAL));
+  CHECK((::writev(socket.fd(), pieces.data(), count) == -1 && errno == EINVAL));
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  CHECK((::recvmsg(socket.fd(), &message, 0) == -1 && errno == EMSGSIZE));
+  CHECK((::sendmsg(socket.fd(), &message, 0) == -1 && errno == EMSGSIZE));
+  CHECK(socket.receive(kMiss) == hit_of("k", "hello"));
 }
 
 TEST_CASE("select tells how much of its time is left") {
