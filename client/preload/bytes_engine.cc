@@ -1,5 +1,6 @@
 #include "client/preload/bytes_engine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "memcache/reply.h"
@@ -14,20 +15,33 @@ using memcache::Event;
 
 namespace {
 
+// For credit, which comes within microseconds from a backend that works: a program that has sent what needs no answer may not come
+// back for long.
+constexpr uint64_t kMomentNs = 1'000'000;
 constexpr size_t kMostCollected = 1 << 30;  // bytes of a value: more than any item has
 constexpr size_t kRoomToKeep = 1 << 20;     // of output that has been taken
 constexpr size_t kTakenToDrop = 16 << 10;   // bytes that have been taken, before others
 
 }  // namespace
 
-void BytesEngine::put(std::string_view bytes) {
+void BytesEngine::put(std::string_view bytes, bool may_wait) {
+  const uint64_t moment_ns = held_.place == nullptr ? kMomentNs : 0;
+  patience_ns_ = may_wait ? UINT64_MAX : moment_ns;
   input_.append(bytes);
   feed();
 }
 
 void BytesEngine::poll() {
   engine_.poll();
+  collect();
+}
+
+void BytesEngine::collect() {
   settle();
+  if (held_.place == nullptr) [[likely]]
+    return;
+  patience_ns_ = 0;
+  feed();
 }
 
 void BytesEngine::take(size_t bytes) {
@@ -60,7 +74,7 @@ std::string BytesEngine::leave() {
 
 // Stops at a command that goes aside: what follows it is parsed when it is answered.
 void BytesEngine::feed() {
-  while (aside_.empty() && !is_over_) {
+  while (aside_.empty() && !is_over_ && submit_held()) {
     const memcache::Step step = parser_.next(std::string_view(input_).substr(used_), command_);
     begin_ = used_ + step.skipped;
     used_ += step.consumed;
@@ -69,7 +83,8 @@ void BytesEngine::feed() {
   }
   input_.erase(0, used_);
   used_ = 0;
-  poll();  // wakes a backend that sleeps: after noreply commands the program need not come back for an answer
+  engine_.poll();  // wakes a backend that sleeps: after noreply commands the program need not come back for an answer
+  settle();
 }
 
 void BytesEngine::act(Event event) {
@@ -159,13 +174,33 @@ void BytesEngine::add_request(std::string_view value) {
   place.is_read = op.code == op::OpCode::kGet;
   place.is_retrieval = memcache::is_retrieval(command_.kind) && place.question.is_classic();
   ++ops_;
-  Taken taken = engine_.submit(op, *this, &place, kTag, false);
-  if (client::is_for_later(taken)) {
-    const uint64_t deadline_ns = engine_.clock().now_ns() + engine_.op_timeout_ns();
-    while (client::is_for_later(taken) && engine_.wait_for_room(deadline_ns)) {
-      taken = engine_.submit(op, *this, &place, kTag, false);
-    }
-  }
+  const Taken taken = engine_.submit(op, *this, &place, kTag, false);
+  if (!client::is_for_later(taken)) [[likely]]
+    return on_taken(place, taken);
+  held_ = {&place, op, std::string(value), engine_.clock().now_ns() + engine_.op_timeout_ns()};
+  held_.op.key = place.key;
+  held_.op.value = held_.value;
+}
+
+// False: there is no credit for it yet.
+bool BytesEngine::submit_held() {
+  if (held_.place == nullptr) [[likely]]
+    return true;
+  const uint64_t begun_ns = engine_.clock().now_ns();
+  const uint64_t wait_until_ns = begun_ns + std::min(patience_ns_, held_.until_ns - std::min(begun_ns, held_.until_ns));
+  Taken taken{};
+  do {
+    taken = engine_.submit(held_.op, *this, held_.place, kTag, false);
+  } while (client::is_for_later(taken) && engine_.wait_for_room(wait_until_ns));
+  const uint64_t now_ns = engine_.clock().now_ns();
+  patience_ns_ -= std::min(patience_ns_, now_ns - begun_ns);
+  if (client::is_for_later(taken) && now_ns < held_.until_ns) return false;
+  held_.value = {};
+  on_taken(*std::exchange(held_.place, nullptr), taken);
+  return true;
+}
+
+void BytesEngine::on_taken(Place& place, Taken taken) {
   if (taken == Taken::kYes) return;
   op::Result result;
   result.code = taken == Taken::kTooLarge ? op::ResultCode::kOutOfMemory : op::ResultCode::kNotSent;

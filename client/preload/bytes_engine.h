@@ -41,12 +41,13 @@ class BytesEngine final : private client::AnswerSink {
   BytesEngine(const BytesEngine&) = delete;
   BytesEngine& operator=(const BytesEngine&) = delete;
 
-  // Takes all of it. May wait for credit of the lanes, at most as long as an op may take.
-  void put(std::string_view bytes);
+  // Takes all of it. Where lanes have no credit it waits, for at most as long as an op may take; if it may not wait, only for a moment:
+  // then it holds what is left, and goes on when it is called again.
+  void put(std::string_view bytes, bool may_wait);
   // Looks for results; never waits.
   void poll();
-  // Takes those that have come to the engine by somebody else's poll.
-  void collect() { settle(); }
+  // Takes those that have come to the engine by somebody else's poll, and goes on with what it holds.
+  void collect();
   // What the program may receive next; take() drops it.
   std::string_view output() const { return std::string_view(output_).substr(taken_); }
   void take(size_t bytes);
@@ -89,7 +90,17 @@ class BytesEngine final : private client::AnswerSink {
     memcache::Question question{};
   };
 
+  // A request for which there was no credit yet. Its place is the last one, and what follows it is not parsed.
+  struct Held {
+    Place* place = nullptr;  // null: there is none
+    op::Op op;
+    std::string value;
+    uint64_t until_ns = 0;
+  };
+
   void feed();
+  bool submit_held();
+  void on_taken(Place& place, client::Taken taken);
   void act(memcache::Event event);
   void on_command();
   void on_value_end();
@@ -115,6 +126,8 @@ class BytesEngine final : private client::AnswerSink {
   bool retrieval_failed_ = false;
   std::string output_;
   size_t taken_ = 0;
+  Held held_;
+  uint64_t patience_ns_ = 0;  // how long it may still wait for credit
   std::string aside_;
   AsideEnd aside_end_ = AsideEnd::kNever;
   bool is_over_ = false;

@@ -77,7 +77,7 @@ ssize_t ServedSocket::send(std::string_view bytes, int flags) {
     errno = EAGAIN;
     return -1;
   }
-  engine_->put(bytes);
+  engine_->put(bytes, is_blocking(flags));
   go_on();
   if (state_ == State::kDead) return reset();
   has_just_sent_ = true;

@@ -838,6 +838,30 @@ TEST_CASE("a client that closes a socket whose answer does not come has not lost
   CHECK(socket.receive("\r\n") == kMiss);  // sooner than an op may take
 }
 
+TEST_CASE("a send that may not wait takes what there is no room for yet, and all is done when the backend goes on") {
+  const Place place;
+  const Socket socket = place.served(), other = place.served();
+  CHECK(socket.ask(set_of("k", "hello")) == "STORED\r\n");
+  CHECK(other.ask("get k\r\n", kMiss) == hit_of("k", "hello"));
+  place.backend.halt();
+  CHECK(other.send("get k\r\n"));
+  std::string expected;
+  constexpr int kRounds = 500;
+  for (int i = 0; i < kRounds; ++i) {
+    const std::string key = "k" + std::to_string(i), value = "v" + std::to_string(i);
+    const std::string text =
+        set_of(key, value, i % 3 == 0 ? " noreply" : "") + "get k missing " + key + " " + key + "\r\n";
+    CHECK(::send(socket.fd(), text.data(), text.size(), MSG_DONTWAIT) == static_cast<ssize_t>(text.size()));
+    const std::string hit = hit_of(key, value), one = hit.substr(0, hit.size() - std::strlen(kMiss));
+    expected += (i % 3 == 0 ? "" : "STORED\r\n") + hit_of("k", "hello").substr(0, 20) + one + one + kMiss;
+  }
+  CHECK(::send(socket.fd(), "get k\r\nmn\r\n", 11, MSG_DONTWAIT) == 11);
+  expected += hit_of("k", "hello") + "MN\r\n";
+  place.backend.signal(SIGCONT);
+  CHECK(other.receive(kMiss) == hit_of("k", "hello"));  // sooner than an op may take
+  CHECK(socket.receive("MN\r\n") == expected);
+}
+
 TEST_CASE("without its backend the socket answers errors, and serves again when the backend is back") {
   Place place;
   const Socket socket = place.served();
