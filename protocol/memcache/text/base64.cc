@@ -20,27 +20,31 @@ constexpr std::array<uint8_t, 256> kValueOf = [] {
   return values;
 }();
 
+bool is_counted(char c) {
+  return kValueOf[static_cast<unsigned char>(c)] != kNone || c == kPad;
+}
+
 }  // namespace
 
+// What follows the first group with padding counts, but is not read.
 size_t decode_base64(std::string_view text, char* out) {
+  if (std::ranges::count_if(text, is_counted) % 4 != 0) return 0;
   char* const begin = out;
   uint32_t group = 0;
   int digits = 0;
   int pads = 0;
   for (const char c : text) {
-    const uint8_t value = kValueOf[static_cast<unsigned char>(c)];
-    if (value == kNone && c != kPad) continue;
-    if (pads > 0 && c != kPad) return 0;
+    if (!is_counted(c)) continue;
     if (c == kPad) ++pads;
-    group = group << 6 | (value & 63u);
+    group = group << 6 | (kValueOf[static_cast<unsigned char>(c)] & 63u);
     if (++digits < 4) continue;
     if (pads > 2) return 0;
     for (int byte = 0; byte < 3 - pads; ++byte) *out++ = static_cast<char>(group >> (16 - 8 * byte));
-    if (pads > 0) return static_cast<size_t>(out - begin);
+    if (pads > 0) break;
     digits = 0;
     group = 0;
   }
-  return digits == 0 ? static_cast<size_t>(out - begin) : 0;
+  return static_cast<size_t>(out - begin);
 }
 
 void append_base64(std::string& to, std::string_view bytes) {
