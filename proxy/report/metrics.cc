@@ -252,7 +252,8 @@ void add_session_rows(std::vector<MetricRow>& table) {
 void add_transport_rows(std::vector<MetricRow>& table) {
   table.push_back({"egret_proxy_backend_transport_sessions",
                    kGauge,
-                   "Those of them that go by this transport now: of an rdma+tcp: address either one.",
+                   "Sessions that go by this transport now: of an rdma+tcp: address either one. With sessions: host the "
+                   "one that the workers share, of egret_proxy_backend_sessions, which counts workers.",
                    {"backend", "transport"}});
   table.push_back({"egret_proxy_backend_fallbacks_total",
                    kCounter,

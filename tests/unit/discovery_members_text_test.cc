@@ -53,6 +53,10 @@ TEST_CASE("a # within a word is part of it") {
 TEST_CASE("an error names the file and the line") {
   CHECK(error_of("# all\n\nrdma:10.0.0.1:1 heavy\n") ==
         "list:3: expected ADDRESS [weight=N] [name=NAME], got \"rdma:10.0.0.1:1 heavy\"");
+  CHECK(error_of("shm:/run/a:*:b").empty());
+  for (const char* address : {"rdma:*:1", "tcp:*:1", "rdma+tcp:*:1 name=a"}) {
+    CHECK(error_of(address).starts_with("list:1: '*' is every address of the host that listens"));
+  }
   CHECK(error_of("rdma:10.0.0.1:1 weight=0").starts_with("list:1: expected weight=N "));
   CHECK(error_of("rdma:10.0.0.1:1\nnowhere\n").starts_with("list:2: "));
   CHECK(error_of("rdma:10.0.0.1:1 name=a\x01z\n") == R"(list:1: control characters in "rdma:10.0.0.1:1 name=a\x01z")");
