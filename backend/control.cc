@@ -145,9 +145,8 @@ Status Control::listen_anew(const Config& next) {
     return open_place(address, next);
   };
   for (const std::string& address : next.listen) {
-    const bool is_new = !is_listed(config_.listen, address) &&
-                        std::ranges::none_of(added, [&](const auto& place) { return place->address == address; });
-    if (!is_new) continue;
+    const auto is_of = [&](const auto& place) { return place->address == address; };
+    if (std::ranges::any_of(places_, is_of) || std::ranges::any_of(added, is_of)) continue;
     auto place = open_place(address, next);
     if (!place) place = open_instead(address);
     if (!place) {

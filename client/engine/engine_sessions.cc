@@ -211,6 +211,7 @@ Status Engine::on_session_open(ClientSession& session) {
   const int data_fd = session.endpoint().data_fd();
   const Status added =
       watch(data_fd, EPOLLIN | EPOLLET | room, data_of(kData, static_cast<size_t>(&watched - watches_.data())));
+  if (watched.is_stale) ForkGuard::disown(data_fd);  // as its control channel: it ends soon
   watched.data_fd = data_fd;
   watched.data = FileId::of(data_fd);
   return added;
@@ -283,7 +284,10 @@ bool Engine::poll(Look look) {
 }
 
 void Engine::look_at_descriptors() {
-  if (has_network_ || is_connecting()) handle_events(0);
+  const bool waits = std::ranges::any_of(router_.sessions(), [](const auto& session) {
+    return session->is_open() && !session->endpoint().limits().fetch_is_local;
+  });
+  if (waits || is_connecting()) handle_events(0);
   polls_ = kPollsPerClock - 1;  // the clock may have moved
 }
 
@@ -399,6 +403,7 @@ void Engine::handle(uint64_t event) {
   }
   if (number >= watches_.size()) return;  // not an event of ours
   const Watch& watched = watches_[number];
+  if (watched.is_stale) return;
   if ((event & 3) == kControl && watched.control_fd >= 0) {
     const ForkGuard::Section section;
     watched.session->on_control_ready();

@@ -106,7 +106,7 @@ void FanOut::start() {
 void FanOut::send_waiting(Share& share) {
   while (!share.unsent.empty()) {
     Part& part = *share.unsent.front();
-    if (share.is_lost()) {
+    if (share.is_lost() || share.session->lanes()[part.lane].progress().is_silent) {
       give_up(part, ResultCode::kSessionLost);
     } else {
       op_.version = part.cursor;

@@ -78,7 +78,8 @@ base::Expected<Member> parse_member(std::string_view text) {
   }
   if (Status valid = transport::check_address(member.address); !valid) return valid;
   if (transport::transport_of(member.address) != "shm" && member.address.find(":*:") != std::string::npos) {
-    return Status::error("'*' is every address of the host that listens: name the backend's, got " + base::quoted(text));
+    return Status::error("'*' is every address of the host that listens: name the backend's, got " +
+                         base::quoted(text));
   }
   if (!member.name.empty()) return member;
   member.name = default_name(member.address);

@@ -139,8 +139,10 @@ Route Pool::elsewhere(size_t owner, std::string_view key) const {
   if (aside.waits) return {.waits = true};
   if (aside.stand_ins.empty()) return {};
   ClientSession* const session = aside.stand_ins[membership_->gutter_of(key)];
-  if (session == nullptr || !session->is_open() || is_silent(*session)) return {};
-  return {.session = session, .hash = session->lanes().hash(key), .tag = aside.tag};
+  if (session == nullptr || !session->is_open()) return {};
+  const uint64_t hash = session->lanes().hash(key);
+  if (is_silent(*session, hash)) return {};
+  return {.session = session, .hash = hash, .tag = aside.tag};
 }
 
 size_t Pool::index_of(const ClientSession& session) const {

@@ -74,8 +74,11 @@ class Pool {
     rpc::ClientSession* session = direct_[owner];
     if (session == nullptr) [[unlikely]]
       return elsewhere(owner, key);
-    if (!session->is_open() || is_silent(*session)) return {};
-    return {session, session->lanes().hash(key)};
+    if (!session->is_open()) return {};
+    const uint64_t hash = session->lanes().hash(key);
+    if (is_silent(*session, hash)) [[unlikely]]
+      return {};
+    return {session, hash};
   }
   // Those who stand in for an absent member, with its tag; null: nobody does for it.
   struct Aside {

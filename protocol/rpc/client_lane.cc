@@ -506,6 +506,7 @@ uint32_t ClientLane::expire(uint64_t before_ns) {
     if (late.sent_ns >= before_ns) break;
     ++expired;
     late.state = State::kAbandoned;
+    expired_ = seq + 1;
     counters_.timeouts.add();
     answer_all(late, ResultCode::kTimedOut);
   }

@@ -61,6 +61,7 @@ struct LaneContext {
 struct LaneProgress {
   uint64_t answered;         // the oldest message without an answer; grows with every message answered
   uint64_t oldest_sent_ns;   // when that was sent; only while a message is outstanding
+  bool is_silent;            // that has timed out: nothing was answered since
   uint64_t usual_wait_ns;    // running average of the time from sending a message to seeing its response
   uint32_t open_ops;         // in the message that is still open
   uint32_t reads_in_flight;  // staged, and not yet reported by on_fetched()
@@ -136,6 +137,7 @@ class ClientLane {
   [[gnu::always_inline]] LaneProgress progress() const {
     return {.answered = oldest_,
             .oldest_sent_ns = slot(oldest_).sent_ns,
+            .is_silent = oldest_ < expired_,
             .usual_wait_ns = usual_wait_ns_,
             .open_ops = open_ops_,
             .reads_in_flight = reads_in_flight_,
@@ -243,6 +245,7 @@ class ClientLane {
   uint64_t next_seq_ = 1;             // of the open message, or of the next one
   uint64_t flushed_ = 1;              // the first message that was not flushed yet
   uint64_t oldest_ = 1;               // not yet answered
+  uint64_t expired_ = 0;              // behind the last message that has timed out
   uint64_t free_ = 1;                 // the slots of all messages before it may be reused
   uint32_t credit_ = layout_.window;  // messages that may be unanswered or held
   uint64_t wanted_ = 0;               // last value of want

@@ -118,7 +118,6 @@ void ClientSession::open() {
   state_ = State::kOpen;
   asked_back_ = 0;
   counters_->is_open.set(1);
-  is_silent_ = false;
   must_poll_ = true;
   on_work();
   opened_ns_ = now_ns_;
@@ -195,7 +194,6 @@ void ClientSession::drop_endpoint(State next) {
 void ClientSession::count_answer() {
   has_served_ = true;
   answered_ns_ = now_ns_;
-  is_silent_ = false;
   if (counters_->signs.timeouts.get() == 0) return;
   timeouts_ = 0;
   counters_->signs.timeouts.set(0);
@@ -253,9 +251,9 @@ void ClientSession::tick() {
     }
   }
   if (expired > 0) {
-    is_silent_ = judged_ns >= answered_ns_ + overdue_ns;
-    count_timeouts(expired, is_silent_ ? unanswered + credit_.size() : 0);
-    if (is_silent_) credit_.announce_to_all();
+    const bool is_all_silent = judged_ns >= answered_ns_ + overdue_ns;
+    count_timeouts(expired, is_all_silent ? unanswered + credit_.size() : 0);
+    credit_.announce_to_all();  // whoever waits for a lane that is silent now has waited long enough
   }
   if (successor_ != nullptr) return go_on_resizing();
   look_for_better();

@@ -116,9 +116,10 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   void close(State next = State::kWaiting);
 
   State state() const { return state_; }
-  // The backend has answered nothing for op_timeout, although it was asked: no op should be begun until it does, or until the
-  // session is lost. Those that wait for room are called, for their owners to say so: each would wait longer than op_timeout.
-  friend bool is_silent(const ClientSession& session) { return session.is_silent_; }
+  // An open one's lane of the key with this hash has answered nothing for op_timeout, although it was asked: no op should be
+  // begun there until it does, or until the session is lost. Those that wait for room are called, for their owners to say so: each
+  // would wait longer than op_timeout.
+  friend bool is_silent(ClientSession& session, uint64_t hash) { return session.lanes_.of(hash).progress().is_silent; }
   // Within on_session_lost(): the backend has asked it to come back, and so it will: no failure of either.
   friend bool is_asked_back(const ClientSession& session) { return session.is_asked_back_; }
   bool is_open() const { return state_ == State::kOpen; }
@@ -206,7 +207,6 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   uint64_t deadline_ns_ = 0;  // kWaiting: when to try again; kHandshaking: when to give up
   uint64_t backoff_ns_ = 0;   // the longest pause before the next attempt; the shortest is half of it
   base::SplitMix chance_;     // in pauses
-  bool is_silent_ = false;
   bool is_asked_back_ = false;
   uint32_t asked_back_ = 0;  // times in a row that the backend has asked us to come back
   uint64_t opened_ns_ = 0;

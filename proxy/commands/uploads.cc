@@ -26,7 +26,9 @@ bool Uploads::is_worth_sending(size_t available) const {
 
 // The backend has answered nothing for op_timeout: the rest of the value is dropped, and the set fails, certainly not done.
 bool Uploads::gives_up() {
-  return is_given_up_ |= is_silent(upload_->session());
+  if (is_given_up_ || !upload_->is_stuck()) return is_given_up_;
+  upload_->lose_room();  // others may have it, or wait for it
+  return is_given_up_ = true;
 }
 
 Outcome Uploads::begin() {
@@ -46,8 +48,9 @@ Outcome Uploads::begin() {
     start(*change);
     is_too_large_ = size > change->route.session->grant().item_size_max;
   }
+  if (gives_up()) return Outcome::kDone;  // the value is dropped part by part
   if (is_too_large_) return refuse_too_large();
-  if (gives_up() || upload_->enter()) return Outcome::kDone;
+  if (upload_->enter()) return Outcome::kDone;
   if (collect()) {
     upload_->stop_waiting_for_room();
     return Outcome::kDone;

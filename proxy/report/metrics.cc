@@ -250,11 +250,12 @@ void add_session_rows(std::vector<MetricRow>& table) {
 }
 
 void add_transport_rows(std::vector<MetricRow>& table) {
-  table.push_back({"egret_proxy_backend_transport_sessions",
-                   kGauge,
-                   "Sessions that go by this transport now: of an rdma+tcp: address either one. With sessions: host the "
-                   "one that the workers share, of egret_proxy_backend_sessions, which counts workers.",
-                   {"backend", "transport"}});
+  table.push_back(
+      {"egret_proxy_backend_transport_sessions",
+       kGauge,
+       "Sessions that go by this transport now: of an rdma+tcp: address either one. With sessions: host the "
+       "one that the workers share, of egret_proxy_backend_sessions, which counts workers.",
+       {"backend", "transport"}});
   table.push_back({"egret_proxy_backend_fallbacks_total",
                    kCounter,
                    "Sessions of an rdma+tcp: address that were opened by TCP, since RDMA could not be had.",

@@ -30,8 +30,7 @@ TEST_CASE("any byte comes out") {
 }
 
 TEST_CASE("what is no base64 stands for nothing") {
-  for (const char* text : {"", "Z", "Zm", "Zm9", "Zm9vY", "Z===", "===="})
-    CHECK_MESSAGE(decoded(text).empty(), text);
+  for (const char* text : {"", "Z", "Zm", "Zm9", "Zm9vY", "Z===", "===="}) CHECK_MESSAGE(decoded(text).empty(), text);
 }
 
 TEST_CASE(

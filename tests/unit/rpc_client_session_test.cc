@@ -904,18 +904,24 @@ TEST_CASE(
   }
   std::array<Waiting, 20> waiting;
   for (Waiting& each : waiting) f.session.credit().wait(&each);
-  CHECK_FALSE(is_silent(f.session));
+  const auto is_silent = [&](uint32_t lane) { return f.session.lanes()[lane].progress().is_silent; };
+  CHECK_FALSE(is_silent(0));
   f.pass_time(f.options.op_timeout_ns + 1);
   CHECK(f.session.is_open());
-  CHECK(is_silent(f.session));
+  CHECK((is_silent(0) && is_silent(1)));
   CHECK(signs.timeouts.get() == kLayout.window * kLayout.lanes + waiting.size());
   CHECK(f.session.credit().hand_out());  // although no slot is free
   for (const Waiting& each : waiting) CHECK(each.calls == 1);
   SUBCASE("until it answers") {
-    put_response(connected->responses.data(), kLayout, 0, 1, std::vector<op::Result>{hit("late")});
     connected->completes_reads = true;
-    f.session.fetch();
-    CHECK_FALSE(is_silent(f.session));
+    for (uint32_t message = 1; message <= kLayout.window; ++message) {
+      CHECK(is_silent(0));
+      put_response(connected->responses.data(), kLayout, 0, message, std::vector<op::Result>{hit("late")});
+      f.session.begin_pass();
+      for (int pass = 0; pass < 3; ++pass) f.session.fetch();
+    }
+    CHECK_FALSE(is_silent(0));
+    CHECK(is_silent(1));
     CHECK(f.session.is_open());
   }
   SUBCASE("until it is lost, and another one is open") {
@@ -924,7 +930,7 @@ TEST_CASE(
     f.pass_time(f.options.backoff_max_ns);
     f.grant();
     REQUIRE(f.session.is_open());
-    CHECK_FALSE(is_silent(f.session));
+    CHECK_FALSE(is_silent(0));
   }
 }
 

@@ -198,7 +198,9 @@ void Teller::owe(const Membership::Entry& member, std::shared_ptr<const Membersh
     debtor = std::make_unique<Debtor>();
     debtor->since = ++added_;
   }
-  debtor->member = member.member;  // perhaps by another way than before
+  // Perhaps by another way than before: whoever waits for the one that it was goes with its figures.
+  if (debtor->stats != member.stats) debtor->done = nullptr;
+  debtor->member = member.member;
   debtor->stats = member.stats;
   debtor->is_waited_for = before != nullptr;
   debtor->next_ns = 0;
@@ -243,8 +245,10 @@ void Teller::put_in_force(std::shared_ptr<const Membership> membership) {
 void Teller::hold_back(const Membership& before) {
   std::vector<const MemberStats*> held;
   for (const Membership::Entry& entry : before.members()) {
-    const bool is_leaving = index_of(*in_force_, entry.member) == kNoMember;
-    if (is_leaving && entry.stats->health.is_held_back.get() != 0) held.push_back(entry.stats.get());
+    if (entry.stats->health.is_held_back.get() == 0) continue;
+    const bool stays =
+        std::ranges::any_of(in_force_->members(), [&](const auto& one) { return one.stats == entry.stats; });
+    if (!stays) held.push_back(entry.stats.get());
   }
   for (const Membership::Entry& entry : in_force_->members()) {
     const auto at = debtors_.find(identity_of(entry.member));

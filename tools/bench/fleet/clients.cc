@@ -192,7 +192,7 @@ Status Clients::on_session_open(ClientSession& session) {
 void Clients::on_session_lost(ClientSession& session, const std::string& why, bool was_open) {
   why_ = why;
   One& one = sessions_[index_of(session)];
-  if (why.starts_with("cannot connect")) --one.attempts;  // nobody was there
+  if (why.starts_with("cannot connect") && one.attempts > 0) --one.attempts;  // nobody was there
   if (was_open) {
     --open_now_;
     if (std::exchange(one.was_lost, true)) --back_now_;
