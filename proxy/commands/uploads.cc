@@ -26,7 +26,7 @@ bool Uploads::is_worth_sending(size_t available) const {
 
 // The backend has answered nothing for op_timeout: the rest of the value is dropped, and the set fails, certainly not done.
 bool Uploads::gives_up() {
-  if (is_given_up_ || !upload_->is_stuck()) return is_given_up_;
+  if (is_given_up_ || !is_stuck(*upload_)) return is_given_up_;
   upload_->lose_room();  // others may have it, or wait for it
   return is_given_up_ = true;
 }

@@ -75,7 +75,7 @@ class LargeSet final : private Waiter, private CreditWaiter {
   uint64_t moved_ns() const { return lost_room_ || backend_is_slow_ ? kNever : moved_ns_; }
   void lose_room();
   // Its lane has answered nothing for op_timeout.
-  bool is_stuck() const { return same_session() && is_silent(*session_, store_.hash); }
+  friend bool is_stuck(const LargeSet& set) { return set.same_session() && is_silent(*set.session_, set.store_.hash); }
 
  private:
   ~LargeSet() = default;
