@@ -1,5 +1,6 @@
 // Members told of changes by errands: several members, which the test plays, each behind an address of its own.
 #include <array>
+#include <climits>
 #include <cstring>
 #include <memory>
 #include <set>
@@ -158,6 +159,30 @@ TEST_CASE("members that stay, leave and join are told before keys go by the next
   CHECK(pool.state.get()->ejected() == 0);
   CHECK(pool.counters.told.get() == 4);
   CHECK(pool.log.empty());
+}
+
+TEST_CASE("whoever waits for the readmission of a member is not called when that goes by another transport meanwhile") {
+  Pool pool;
+  const auto by = [&](const std::string& transport) {
+    const std::vector<Member> members{{transport + ":h:0", "m0"}, {transport + ":h:1", "m1"}};
+    return std::make_shared<const Membership>(PlacementRule::kKetama, members, 1,
+                                              std::initializer_list<const Membership*>{pool.now.get()});
+  };
+  const auto put_in_force = [&](const std::string& transport) {
+    pool.next = by(transport);
+    pool.teller.tell(pool.next);
+    pool.put_in_force();
+  };
+  pool.backends[1].work = INT_MAX;  // it goes on and on
+  put_in_force("rdma");
+  pool.run_until([&] { return pool.backends[1].work < INT_MAX; });
+  int calls = 0;
+  pool.teller.begin(pool.now->members()[1], [&](const base::Status&) { ++calls; });
+  put_in_force("tcp");  // the readmission goes with the figures of the member that it was
+  pool.backends[1].work = 0;
+  pool.run_until([&] { return pool.counters.owed.get() == 0; });
+  CHECK(calls == 0);
+  CHECK_FALSE(pool.backends[1].is_emptied);
 }
 
 TEST_CASE("who does not answer is held back from the moment keys go by the next members, until it is told") {
