@@ -190,7 +190,8 @@ def prove_removal():
         proxy.daemon.check_alive()
         added = rdma("link", "add", "rxe0", "type", "rxe", "netdev", LINK)
         check("it is back", (added.communicate(timeout=PATIENCE * servers.SLACK)[0], added.returncode), ("", 0))
-        servers.wait_for(lambda: serves(proxy), "the proxy to serve over the device that is back", PATIENCE)
+        # Connections are dealt to the workers in turn, and each has a session to get back.
+        servers.wait_for(lambda: all(serves(proxy) for _ in range(8)), "the proxy to serve over the device that is back", PATIENCE)
         stopping.set()
         for each in clients:
             each.join()
