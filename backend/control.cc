@@ -23,8 +23,9 @@ using events::Event;
 namespace {
 constexpr std::chrono::milliseconds kResendAfter{5};
 constexpr std::chrono::milliseconds kAcceptPause{20};
-constexpr std::chrono::milliseconds kCrowdPause{1};  // those that have come are heard meanwhile
-constexpr int kAcceptsAtOnce = 16;                   // connections of one address, before others' turn
+// Between two looks at a listener while there are too many newcomers: hellos of those that were accepted are read meanwhile.
+constexpr std::chrono::milliseconds kCrowdPause{1};
+constexpr int kAcceptsAtOnce = 16;  // connections of one address, before others' turn
 constexpr std::chrono::milliseconds kStopAgain{1};
 constexpr std::chrono::milliseconds kLookAtKept{100};
 }  // namespace
@@ -120,8 +121,7 @@ bool is_listed(const std::vector<std::string>& list, const std::string& address)
 
 // Empty: it has none.
 std::string_view port_of(std::string_view address) {
-  const bool is_of_network = transport::transport_of(address) != "shm";
-  return is_of_network ? address.substr(address.rfind(':') + 1) : std::string_view();
+  return transport::is_of_network(address) ? address.substr(address.rfind(':') + 1) : std::string_view();
 }
 
 }  // namespace
@@ -168,7 +168,8 @@ Status Control::listen_anew(const Config& next) {
   return Status::ok();
 }
 
-// What was listened at a moment ago. Should that fail, the reload's error is told, and the log has this one.
+// Listens again where it did before a reload that is refused. If that fails, too, the log says so: the reload's error is another
+// one.
 void Control::take_again(const std::vector<std::string>& addresses) {
   for (const std::string& address : addresses) {
     auto place = open_place(address, config_);

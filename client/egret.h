@@ -182,9 +182,9 @@ EGRET_API int egret_client_adopt(egret_client* client);
 /* Results that are not released stay valid. NULL is allowed. */
 EGRET_API void egret_client_free(egret_client* client);
 
-/* --- one call, one answer. Each returns a code, for one op at the latest after op_timeout, of which waiting for room to send it
- * takes as much again at most; several ops take that for each that finds no room, if a backend stands still. `result` may be
- * NULL. A thread is not cancelled (pthread_cancel) within a call. */
+/* --- one call, one answer. Each returns a code. An op waits for its answer for op_timeout at most, and before that for room to be
+ * sent for as long at most; a call of several ops may wait so for each of them while a backend stands still. `result` may be NULL.
+ * A thread is not cancelled (pthread_cancel) within a call. */
 EGRET_API int egret_get(egret_client* client, const char* key, size_t key_length, egret_result* result);
 /* Copies at most `room` bytes; `length` (may be NULL) is the value's. */
 EGRET_API int egret_get_into(egret_client* client, const char* key, size_t key_length, void* to, size_t room,
@@ -218,8 +218,8 @@ EGRET_API int egret_flush_all(egret_client* client, int64_t delay);
  * wrong. Of an op that cannot be sent at all the result says so. */
 EGRET_API int egret_submit(egret_client* client, const egret_op* ops, size_t count);
 EGRET_API int egret_flush(egret_client* client);
-/* Never waits. Returns how many results it wrote. Sends, too, and makes sessions: a program may use nothing else, if it calls
- * often enough (every 20 ms while ops are under way). */
+/* Never waits. Returns how many results it wrote. It also sends what was submitted, and makes sessions: beside egret_submit() a
+ * program needs no other call, if it makes this one every 20 ms while ops are under way. */
 EGRET_API int egret_reap(egret_client* client, egret_result* results, size_t room);
 /* Waits for `at_least` results, or for as many as are under way if they are fewer; or, if nothing is, until sessions are
  * made. timeout_ns < 0: as long as it takes, which op_timeout bounds. */

@@ -56,7 +56,8 @@ Frontend::~Frontend() {
 
 namespace {
 
-// From when clients may connect until run() handles them: by themselves these signals would end the process in between.
+// Holds back the signals that run() handles. Between listening and run() they would end the process at once, although clients
+// may be connected.
 void hold_signals(bool are_held) {
   sigset_t handled;
   sigemptyset(&handled);

@@ -61,7 +61,7 @@ class Sessions final : public transport::Doorkeeper {
   void arrive(std::unique_ptr<transport::ServerEndpoint> endpoint, uint64_t begun_ns);
   // So many wait for set-up threads that no connection should be accepted until on_room().
   bool is_full() const;
-  // So many have only just come, and have not said who they are, that further connections had better wait for a moment.
+  // No connection should be accepted for now: access::should_wait().
   bool is_crowded() const;
   // A partition says that a session can go on no more (kBroken, kGone, kUnwatched); that it has let go of one.
   void on_ended(const Message& message);

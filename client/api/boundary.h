@@ -3,8 +3,8 @@
 //   call ─▶ another thread's, a parent's, broken: refused ─▶ the work ─ throws (a failed check, no memory): the client is
 //           broken, and nothing of it is touched again ─▶ lines for the log go out
 //
-// Nothing that is thrown leaves the library, and no thread is cancelled within a call: pthread_cancel() is heeded by the
-// next cancellation point behind it.
+// Nothing that is thrown leaves the library, and no thread is cancelled within a call: pthread_cancel() takes effect at
+// the first cancellation point after it.
 #pragma once
 
 #include <cstdint>

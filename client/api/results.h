@@ -146,7 +146,8 @@ class Queue final : public AnswerSink {
   Buffers& buffers_;
   std::vector<egret_result> done_;  // those that wait, from taken_ on
   size_t taken_ = 0;
-  static constexpr size_t kMostTaken = 64;  // that lie in done_ before the others, if these are fewer
+  static constexpr size_t kMostTaken =
+      64;  // results that were taken and still lie in done_, unless more are left behind them
   size_t under_way_ = 0;
   ResultArray to_;  // of the HandOut
   size_t room_ = 0;

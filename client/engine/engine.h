@@ -70,9 +70,9 @@ class Engine final : private SessionOwner {
   uint32_t forget(const AnswerSink& sink, uint64_t tag);
 
   // One pass: sends what was submitted, wakes lanes that sleep, takes answers; never waits. Returns whether anything came in.
+  // kDescriptors: handles events of descriptors, too, for callers that never sleep and have no event loop.
   enum class Look : uint8_t { kMemory, kDescriptors };
-  bool poll(
-      Look look = Look::kMemory);  // kDescriptors: there, too, where something waits for them; for who never sleeps
+  bool poll(Look look = Look::kMemory);
   // Polls and sleeps until done() or, by the clock, deadline_ns. Returns done().
   template <typename Done>
   bool wait(Done done, uint64_t deadline_ns) {
@@ -120,8 +120,8 @@ class Engine final : private SessionOwner {
   struct Watch {
     rpc::ClientSession* session = nullptr;
     int control_fd = -1, data_fd = -1;
-    base::FileId control{}, data{};  // of the descriptors
-    bool is_stale = false;           // its descriptors were watched by an epoll that is not ours any more
+    base::FileId control{}, data{};  // the files of both descriptors, as they were when these were watched
+    bool is_stale = false;           // they were watched by an epoll that the program has closed since
   };
 
   // --- calls
@@ -181,7 +181,7 @@ class Engine final : private SessionOwner {
   const OnPool on_pool_;
   base::Status status_ = base::Status::ok();
   base::UniqueFd epoll_, timer_;
-  // The timer's interval, of a year: no other timer of the process has this one.
+  // The timer's interval: a year, and a part of a second by which this timer is told from any other of the process.
   const timespec mark_;
   rpc::ActiveSessions active_;
   KeyOrder order_;

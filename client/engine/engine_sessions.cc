@@ -211,7 +211,7 @@ Status Engine::on_session_open(ClientSession& session) {
   const int data_fd = session.endpoint().data_fd();
   const Status added =
       watch(data_fd, EPOLLIN | EPOLLET | room, data_of(kData, static_cast<size_t>(&watched - watches_.data())));
-  if (watched.is_stale) ForkGuard::disown(data_fd);  // as its control channel: it ends soon
+  if (watched.is_stale) ForkGuard::disown(data_fd);  // watch() has renewed the epoll, so this session is made again
   watched.data_fd = data_fd;
   watched.data = FileId::of(data_fd);
   return added;
@@ -301,7 +301,7 @@ void Engine::tick_all(uint64_t now_ns) {
   next_tick_ns_ = now_ns + ClientSession::kTickNs;
   const ForkGuard::Section section;
   look_after_descriptors();
-  handle_events(0);  // of a session that has ended, for who only polls
+  handle_events(0);  // a caller that only polls would not hear of a session's end
   for (const auto& session : router_.sessions()) {
     if (session->state() != ClientSession::State::kWaiting && session->needs_tick()) session->tick();
   }

@@ -30,7 +30,7 @@ class Upload final : private rpc::CreditWaiter {
 
   // Goes on as far as it can. It ends by Engine::on_sent() or Engine::on_answer() of the call, perhaps in this call.
   void go_on();
-  // The caller's value does not stay any longer.
+  // Copies what was not sent yet: the caller may change or free the value from then on.
   void copy_rest();
 
  private:

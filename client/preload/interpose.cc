@@ -74,7 +74,8 @@ ssize_t served(ServedSocket& socket, Work work) {
   }
 }
 
-// Sends. After the program's own shutdown() that is a SIGPIPE, whose handler may call anything, and may never return.
+// As served(), for calls that send. Sending after the program's own shutdown() raises SIGPIPE, outside of served(): the handler may
+// call any function of this file, or leave by longjmp().
 template <typename Send>
 ssize_t sending(ServedSocket& socket, int flags, Send send) {
   const ssize_t sent = served(socket, send);
@@ -100,7 +101,7 @@ ssize_t send_pieces(ServedSocket& socket, const iovec* pieces, size_t count, int
 
 constexpr size_t kMostPeeked = 1 << 20;
 
-// What stays there: the second piece must not begin with it again.
+// By one recv(): bytes that are only looked at would be given to each piece again.
 ssize_t peek_pieces(ServedSocket& socket, const iovec* pieces, size_t count, int flags) {
   size_t room = 0;
   for (size_t i = 0; i < count; ++i) room += std::min(pieces[i].iov_len, kMostPeeked - room);
@@ -173,7 +174,7 @@ class Poll {
     if (timeout_ms_ <= 0) return timeout_ms_;
     const uint64_t all_us = static_cast<uint64_t>(timeout_ms_) * 1000;
     const uint64_t passed_us = std::min(now_us() - begun_us_, all_us);
-    return static_cast<int>((all_us - passed_us + 999) / 1000);  // never too early
+    return static_cast<int>((all_us - passed_us + 999) / 1000);  // rounded up: no wait ends too early
   }
   // Two descriptors for each that nothing has come for yet: its engine's, if it is to be waited for, and the program's own. False:
   // something has come.

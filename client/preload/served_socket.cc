@@ -175,7 +175,7 @@ ssize_t ServedSocket::recv(char* to, size_t room, int flags) {
     errno = (flags & MSG_OOB) != 0 ? EINVAL : EAGAIN;
     return -1;
   }
-  // Only TCP drops what is received so; `to` may be anything then.
+  // Over TCP, MSG_TRUNC drops what is received, and `to` may be null. A Unix socket copies it.
   int domain = AF_UNIX;
   socklen_t size = sizeof domain;
   ::getsockopt(fd_, SOL_SOCKET, SO_DOMAIN, &domain, &size);

@@ -56,12 +56,12 @@ class ServedSocket {
   // may take. True: the connection serves from here on. False: the connection is shut down, since answers that came by
   // slots cannot be put into it; this socket still gives them, and then the end.
   bool let_go();
-  // As shutdown(). After it a send() that fails by EPIPE is to be a SIGPIPE.
+  // As shutdown(). Sending after that fails with EPIPE, and is_shut_by_program() says that the caller must raise SIGPIPE.
   int shutdown(int how);
   bool is_shut_by_program() const { return is_shut_by_program_.load(std::memory_order_relaxed); }
   // Reads the descriptor's O_NONBLOCK again: the program may have changed it.
   void note_flags();
-  // It is about to be closed: what was sent is done before, if that is so until then.
+  // It is about to be closed: waits until what was sent is answered, but not beyond `until_ns`.
   void finish(uint64_t until_ns);
   // Something has been thrown inside.
   void break_down() { thread_->break_down(); }
@@ -109,7 +109,7 @@ class ServedSocket {
   std::atomic<bool> is_nonblocking_{false};      // O_NONBLOCK, as note_flags() last read it
   uint64_t went_aside_ = 0;                      // commands
   int is_to_be_shut_ = kNotShut;                 // as shutdown() is asked
-  bool is_shut_ = false;                         // for sending: by shutdown(), or let_go()
+  bool is_shut_ = false;                         // nothing more can be sent, after shutdown() or let_go()
   std::atomic<bool> is_shut_by_program_{false};  // by shutdown()
   // Threads that wait in the kernel for the connection, not for the engine: they began when no answer by slots was awaited. Such an
   // answer would not wake them, so while there is one the next command goes over the connection, with the half of it that was sent

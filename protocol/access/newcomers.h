@@ -14,7 +14,7 @@ namespace egret::access {
 
 inline constexpr size_t kMostNewcomers = 64;           // at once
 inline constexpr size_t kMostNewcomersOfOnePeer = 32;  // the same, of one peer
-// Whoever has come since so long may not have had the time to say who it is.
+// In so long a connection may not have had the time to send its hello.
 inline constexpr uint64_t kNewcomerIsYoungNs = 10'000'000;
 
 // A connection whose handshake is not finished.
@@ -22,13 +22,14 @@ struct Newcomer {
   uint64_t connection = 0;  // grows with every connection
   std::string_view peer;
   bool waits_for_us = false;  // a set-up thread has not made its queue pair yet: it counts for its peer's limit only
-  bool is_young = false;      // kNewcomerIsYoungNs
+  bool is_young = false;      // it was accepted less than kNewcomerIsYoungNs ago, and was not refused
 };
 
 // If one peer has too many: its oldest. If there are too many in all: the oldest of the peer that has most. Else nothing.
 std::optional<uint64_t> connection_to_end(std::span<const Newcomer> newcomers);
-// Whether to leave further ones in the system's queue for a moment: one more might be one too many, and the one to be ended
-// is young. So somebody who sends nothing delays others by little: as many of his as may be wait for as long as they are young.
+// Whether nobody should be accepted for now: one more could be too many, and connection_to_end() would name a young one. Further
+// connections wait in the system's queue. Connections that stay silent delay others by kNewcomerIsYoungNs at most, kMostNewcomers
+// of them at a time.
 bool should_wait(std::span<const Newcomer> newcomers);
 
 }  // namespace egret::access

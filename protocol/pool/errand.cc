@@ -75,7 +75,7 @@ Status Errand::on_session_open(ClientSession& session) {
   return Status::ok();
 }
 
-// By the first of its addresses after all: the owner goes on where it was.
+// The session goes by the first of its addresses again, with other descriptors. For the owner nothing has changed.
 Status Errand::on_session_resized(ClientSession& session) {
   if (Status watched = on_session_connecting(session); !watched) return watched;
   again_.activate();

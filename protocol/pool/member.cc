@@ -24,11 +24,10 @@ std::string default_name(std::string_view address) {
   return name;
 }
 
-// Without the transport, where that is one of a network.
+// Its address; of one in a network without the transport.
 std::string_view place_of(const Member& member) {
-  const std::string_view transport = transport::transport_of(member.address);
-  const bool is_of_network = transport == "rdma" || transport == "tcp" || transport == "rdma+tcp";
-  return std::string_view(member.address).substr(is_of_network ? transport.size() : 0);
+  const std::string_view address = member.address;
+  return transport::is_of_network(address) ? address.substr(address.find(':')) : address;
 }
 
 // Reads one word after the address. Returns what is wrong with it, or nothing.
@@ -77,7 +76,7 @@ base::Expected<Member> parse_member(std::string_view text) {
     }
   }
   if (Status valid = transport::check_address(member.address); !valid) return valid;
-  if (transport::transport_of(member.address) != "shm" && member.address.find(":*:") != std::string::npos) {
+  if (transport::is_of_network(member.address) && member.address.find(":*:") != std::string::npos) {
     return Status::error("'*' is every address of the host that listens: name the backend's, got " +
                          base::quoted(text));
   }

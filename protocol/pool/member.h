@@ -29,10 +29,10 @@ struct Member {
   bool operator==(const Member&) const = default;
 };
 
-// Who a member is: its name and its place. At rdma:, tcp: and rdma+tcp: of one HOST:PORT it is the same backend, with the same
-// items.
+// Whether both are one backend, with the same items: of one name, at one address. rdma:, tcp: and rdma+tcp: of one HOST:PORT are
+// one address.
 bool is_same_backend(const Member& one, const Member& other);
-// The same as a key.
+// Equal for one backend, and for no others: a key for maps.
 std::string identity_of(const Member& member);
 
 // Without name=: what follows the first colon of the address, IPv6 without its brackets.

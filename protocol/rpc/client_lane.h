@@ -61,7 +61,7 @@ struct LaneContext {
 struct LaneProgress {
   uint64_t answered;         // the oldest message without an answer; grows with every message answered
   uint64_t oldest_sent_ns;   // when that was sent; only while a message is outstanding
-  bool is_silent;            // that has timed out: nothing was answered since
+  bool is_silent;            // that message has timed out, and nothing was answered since
   uint64_t usual_wait_ns;    // running average of the time from sending a message to seeing its response
   uint32_t open_ops;         // in the message that is still open
   uint32_t reads_in_flight;  // staged, and not yet reported by on_fetched()

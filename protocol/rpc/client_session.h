@@ -116,11 +116,11 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   void close(State next = State::kWaiting);
 
   State state() const { return state_; }
-  // An open one's lane of the key with this hash has answered nothing for op_timeout, although it was asked: no op should be
-  // begun there until it does, or until the session is lost. Those that wait for room are called, for their owners to say so: each
-  // would wait longer than op_timeout.
+  // Of an open session: whether the lane of the key with this hash has answered nothing for op_timeout, although it was asked. No
+  // op should be begun there until it answers or the session is lost: it would wait for longer than op_timeout. Ops that wait for
+  // credit are called when a lane becomes silent, so that they can be answered.
   friend bool is_silent(ClientSession& session, uint64_t hash) { return session.lanes_.of(hash).progress().is_silent; }
-  // Within on_session_lost(): the backend has asked it to come back, and so it will: no failure of either.
+  // Within on_session_lost(): the backend has asked the session to come back later, and it will. That is no failure.
   friend bool is_asked_back(const ClientSession& session) { return session.is_asked_back_; }
   bool is_open() const { return state_ == State::kOpen; }
   // By the second of its two addresses (rdma+tcp:): the open session; after on_session_lost(), the next attempt.

@@ -43,7 +43,7 @@ class CreditQueue {
     is_announced_ = true;
     if (listener_ != nullptr) listener_->on_work();
   }
-  // All of them are called, although there is no credit for so many.
+  // hand_out() calls all waiters, whether there is credit for them or not.
   void announce_to_all() {
     is_for_all_ = true;
     announce();
@@ -65,7 +65,7 @@ class CreditQueue {
 };
 
 // A waiter that is refused again goes to the end of the queue. Stops when all credit is used up, but calls all waiters
-// when the session is lost, or silent.
+// when the session is lost, and after announce_to_all().
 inline bool CreditQueue::hand_out() {
   EGRET_ASSERT_OWNER(owner_);
   if (!is_announced_) return false;

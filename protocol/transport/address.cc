@@ -38,6 +38,10 @@ std::string_view transport_of(std::string_view address) {
   return address.substr(0, address.find(':'));
 }
 
+bool is_of_network(std::string_view address) {
+  return address.starts_with(kRdma) || address.starts_with(kTcp) || address.starts_with(kBoth);
+}
+
 uint64_t number_of_transport(std::string_view address) {
   const auto names = transport_names();
   const auto at = std::ranges::find(names, transport_of(address));

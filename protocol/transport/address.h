@@ -70,6 +70,8 @@ struct ConnectOptions {
 std::span<const std::string_view> transport_names();
 // Of a well-formed address: one of these names, or "rdma+tcp".
 std::string_view transport_of(std::string_view address);
+// Whether what follows the transport is HOST:PORT.
+bool is_of_network(std::string_view address);
 // 1 for the first of transport_names(), and so on; 0: none of them.
 uint64_t number_of_transport(std::string_view address);
 // The addresses of one transport each that this one stands for, the preferred one first: itself, or for rdma+tcp: two.

@@ -218,7 +218,7 @@ class ClientEndpoint : public ControlChannel, public DataChannel {
   // are `first_word`, and become visible no earlier than the rest where the transport can promise that.
   virtual void stage_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) = 0;
   // The same, and rings, in one verb where the transport has such: when the server hears of it, the bytes are there.
-  // As it is here: where every request rings.
+  // Not overridden where every request rings by itself.
   virtual void stage_ringing_write(uint32_t lane, size_t offset, size_t length, uint64_t first_word) {
     stage_write(lane, offset, length, first_word);
   }

@@ -57,7 +57,7 @@ class Uploads {
 
   ClientContext& client_;
   rpc::LargeSet* upload_ = nullptr;    // deletes itself after release() or abandon()
-  bool is_given_up_ = false;           // by gives_up()
+  bool is_given_up_ = false;           // its lane answered nothing for op_timeout: the rest of the value is dropped
   bool is_too_large_ = false;          // refused: only the commit is sent, so that the backend counts it
   std::unique_ptr<char[]> collected_;  // null: bytes are sent as they arrive
   uint32_t collected_size_ = 0;

@@ -49,13 +49,17 @@ class Profiled:
         return self
 
     def __exit__(self, *_):
-        self.process.terminate()  # and with it whom it has started
+        self.end()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def end(self):
+        """And with it the process that it has started."""
+        self.process.terminate()
         try:
             self.process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     @staticmethod
     def key(number):
@@ -102,12 +106,7 @@ class Profiled:
         for at in range(times):
             turn(at)
         self.instrument(False)
-        self.process.terminate()
-        try:
-            self.process.wait(timeout=60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        self.end()
         return sorted(self.folder.glob("profile.*"))
 
 

@@ -734,13 +734,7 @@ TEST_CASE("a program that only submits and reaps gets sessions, answers, and a s
     const std::string value(100, 'v');
     const auto store_some = [&](int count) {
       for (int attempt = 0; attempt < 20'000 && stored < count; ++attempt) {
-        egret_op op{};
-        op.size = sizeof op;
-        op.code = EGRET_SET;
-        op.key = "k";
-        op.key_length = 1;
-        op.value = value.data();
-        op.value_length = value.size();
+        const egret_op op = set_of("k", value);
         const int taken = egret_submit(client.get(), &op, 1);
         CHECK((taken == 1 || taken == EGRET_E_AGAIN));
         egret_result results[4]{};
@@ -767,15 +761,8 @@ TEST_CASE("a value that stays is copied when its result is forgotten, so its byt
   const Client client = new_client(pool);
   connect(client.get());
   std::string value(900'000, 'A');
-  egret_op op{};
-  op.size = sizeof op;
-  op.code = EGRET_SET;
-  op.key = "stays";
-  op.key_length = 5;
-  op.value = value.data();
-  op.value_length = value.size();
+  egret_op op = set_of("stays", value, 7);
   op.flags = EGRET_F_STAYS;
-  op.tag = 7;
   REQUIRE(egret_submit(client.get(), &op, 1) == 1);
   CHECK(egret_forget(client.get(), 7) == 1);
   const std::string expected = value;

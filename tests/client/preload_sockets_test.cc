@@ -235,7 +235,7 @@ const std::vector<std::pair<const char*, int (*)(int)>> kKernelUses = {
      }},
 };
 
-// The same, of which none succeeds.
+// Uses of that kind which fail in the kernel: the socket must go on as before.
 const std::vector<std::pair<const char*, int (*)(int)>> kFailingUses = {
     {"fcntl", [](int fd) { return ::fcntl(fd, F_DUPFD, -1); }},
     {"dup to it", [](int fd) { return ::dup2(kNoFd, fd); }},

@@ -173,7 +173,7 @@ TEST_CASE("whoever waits for the readmission of a member is not called when that
     pool.teller.tell(pool.next);
     pool.put_in_force();
   };
-  pool.backends[1].work = INT_MAX;  // it goes on and on
+  pool.backends[1].work = INT_MAX;  // it answers that it has not finished, so the telling does not end
   put_in_force("rdma");
   pool.run_until([&] { return pool.backends[1].work < INT_MAX; });
   int calls = 0;

@@ -198,7 +198,8 @@ void Teller::owe(const Membership::Entry& member, std::shared_ptr<const Membersh
     debtor = std::make_unique<Debtor>();
     debtor->since = ++added_;
   }
-  // Perhaps by another way than before: whoever waits for the one that it was goes with its figures.
+  // Its transport may be another one than before: then its figures are, too, and the probe that waits for `done` is of the old
+  // ones, and ends.
   if (debtor->stats != member.stats) debtor->done = nullptr;
   debtor->member = member.member;
   debtor->stats = member.stats;

@@ -74,7 +74,7 @@ class LargeSet final : private Waiter, private CreditWaiter {
   static constexpr uint64_t kNever = UINT64_MAX;
   uint64_t moved_ns() const { return lost_room_ || backend_is_slow_ ? kNever : moved_ns_; }
   void lose_room();
-  // Its lane has answered nothing for op_timeout.
+  // Whether the lane that it is sent by has answered nothing for op_timeout.
   friend bool is_stuck(const LargeSet& set) { return set.same_session() && is_silent(*set.session_, set.store_.hash); }
 
  private:

@@ -21,7 +21,9 @@ class LocalServerEndpoint final : public ServerEndpoint, private SameProcess {
   base::Status receive_frame(std::span<std::byte> frame, size_t& length) override;
   base::Status send_frame(std::span<const std::byte> frame, bool attach) override;
   std::string facts() const override { return "within this process"; }
-  bool is_admitted() const override { return true; }  // a worker of this process: there are as many as there will be
+  bool is_admitted() const override {
+    return true;
+  }  // its peers are this process's workers: few, and none may be turned away
 
   base::Status create_region(const RegionShape& shape) override;
   const Limits& limits() const override { return limits_; }
