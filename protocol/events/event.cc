@@ -1,6 +1,9 @@
 #include "events/event.h"
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <memory>
 #include <system_error>
 
@@ -57,9 +60,27 @@ Event::Event(EventLoop& loop, int fd, short flags, Callback callback, void* owne
   EGRET_CHECK(event_ != nullptr);
 }
 
+namespace {
+
+std::array<std::atomic<bool>, NSIG> noted;  // signals that came while no event waited for them
+
+// libevent puts back, when an event goes, the handler that it found. This one does not end the process.
+void note_signal(int signal) {
+  noted[static_cast<size_t>(signal)].store(true, std::memory_order_relaxed);
+}
+
+}  // namespace
+
 base::Status Event::add() {
-  if (event_add(event_.get(), nullptr) == 0) return base::Status::ok();
-  return base::Status::system_error("cannot wait for a descriptor", errno);
+  const bool is_signal = (flags() & kSignal) != 0;
+  const auto number = static_cast<size_t>(event_get_fd(event_.get()));
+  if (is_signal && !pending()) {
+    noted[number] = false;
+    std::signal(static_cast<int>(number), &note_signal);
+  }
+  if (event_add(event_.get(), nullptr) != 0) return base::Status::system_error("cannot wait for a descriptor", errno);
+  if (is_signal && noted[number].exchange(false)) activate();  // it came just before
+  return base::Status::ok();
 }
 
 void Event::add(std::chrono::microseconds after) {
@@ -74,7 +95,7 @@ void Event::del() {
 }
 
 void Event::activate() {
-  event_active(event_.get(), EV_TIMEOUT, 0);
+  event_active(event_.get(), EV_TIMEOUT, 1);
 }
 
 bool Event::pending() const {

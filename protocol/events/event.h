@@ -68,6 +68,7 @@ class Event {
   static Event timer(EventLoop& loop, Owner& owner, short flags = 0) {
     return Event(loop, -1, flags, &call<kHandler, Owner>, &owner);
   }
+  // When the event is gone, the signal does nothing: a process that ends in order is not cut short by a second SIGTERM.
   template <auto kHandler, class Owner>
   static Event on_signal(EventLoop& loop, int signal, Owner& owner) {
     return Event(loop, signal, kSignal | kPersist, &call<kHandler, Owner>, &owner);

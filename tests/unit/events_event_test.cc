@@ -191,6 +191,25 @@ TEST_CASE("a signal is handled each time") {
   }
 }
 
+TEST_CASE("a signal whose event is gone does nothing: a second SIGTERM does not cut an orderly end short") {
+  Counter counter;
+  {
+    Event signal = Event::on_signal<&Counter::on_event>(counter.loop, SIGUSR1, counter);
+    REQUIRE(signal.add());
+    ::raise(SIGUSR1);
+    counter.loop.run();
+    CHECK(counter.calls == 1);
+  }
+  ::raise(SIGUSR1);  // by default it would end this test
+  Event again = Event::on_signal<&Counter::on_event>(counter.loop, SIGUSR1, counter);
+  REQUIRE(again.add());
+  counter.loop.run_once(false);
+  CHECK(counter.calls == 1);
+  again.activate();
+  counter.loop.run_once(false);
+  CHECK(counter.calls == 2);
+}
+
 TEST_CASE("a descriptor that the system does not wait for is an error, and the event is not in the loop") {
   Counter counter;
   std::FILE* const file = std::tmpfile();  // epoll takes no plain file
