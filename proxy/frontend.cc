@@ -340,17 +340,16 @@ void Frontend::give_to_worker(UniqueFd socket, const ListenAddress& address, con
   }
   const size_t worker = next_worker_++ % workers_.size();
   NewClient client;
-  client.peer = peer_address_text(socket.get());
-  client.listen = local_address_text(socket.get());
   client.may_idle = is_unix;
   if (handed != nullptr) {
     client.resume_state = handed->resume_state;
     client.last_active_ns = handed->last_active_ns;
   }
   if (address.is_tls()) {
-    client.socket = stats_.tls->accept(std::move(socket), client.peer, stats_.workers[worker]->tls);
+    const std::string peer = peer_address_text(socket.get());
+    client.tls = stats_.tls->accept(std::move(socket), peer, stats_.workers[worker]->tls);
   } else {
-    client.socket = std::make_unique<PlainSocket>(std::move(socket));
+    client.plain = std::move(socket);
   }
   stats_.gate.enter();
   workers_[worker]->give(std::move(client));

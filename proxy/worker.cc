@@ -7,7 +7,6 @@
 #include <system_error>
 #include <utility>
 
-#include <malloc.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -27,16 +26,6 @@ using rpc::ClientSession;
 namespace {
 constexpr uint32_t kMaxSessionLogLines = 200;  // lines about opened sessions, and as many about lost ones, in 10 s
 constexpr std::chrono::microseconds kKeepAlive{transport::kKeepAliveNs / 1000};
-constexpr std::chrono::seconds kReturnMemoryAfter{1};
-// Client timeouts are checked at most this often within the shortest of them, so a client may exceed its timeout by an
-// eighth.
-constexpr uint64_t kTimeoutChecks = 8;
-constexpr uint64_t kMaxTimeoutStepNs = 1'000'000'000;
-// A client that holds a large value and reads nothing, or half a command and does not send the rest, for this long is
-// disconnected if others need the memory.
-constexpr uint64_t kStalledNs = 5'000'000'000;
-constexpr uint64_t kMinTimeoutStepNs = 10'000'000;
-constexpr size_t kWorthReturning = 32 << 20;
 constexpr std::chrono::microseconds kTick{ClientSession::kTickNs / 1000};
 constexpr uint64_t kMostPassNs = 1'000'000;  // then sockets have their turn, however much there is to move
 
@@ -54,10 +43,8 @@ Worker::Worker(uint32_t number, const base::Clock& clock, ProxyState& proxy, bas
       Event::on_fd<&Worker::read_inbox>(loop_, wake_fd_.get(), events::kRead | events::kPersist | events::kEdge, *this);
   if (!inbox_event_.add()) throw std::system_error(errno, std::system_category(), "a worker's inbox");
   tick_ = Event::timer<&Worker::on_tick>(loop_, *this, events::kPersist);
-  return_memory_ = Event::timer<&Worker::return_memory>(loop_, *this);
   if (context_.config->is_session_per_host) open_host_door();
   keep_alive_ = Event::timer<&Worker::on_keep_alive>(loop_, *this, events::kPersist);
-  timeouts_event_ = Event::timer<&Worker::on_timeouts>(loop_, *this);
 }
 
 Worker::~Worker() {
@@ -216,12 +203,12 @@ void Worker::run() {
     take_health();
     run_passes();
     if (poller_ != nullptr && poller_->poll()) run_passes();
-    destroy_dead();
+    destroyed_ = clients_.destroy_dead();
     if (context_.pool.is_anybody_leaving()) let_leave();
     tell_control();
     keep_ticking();
   }
-  connections_.clear();
+  clients_.clear();
   if (slots_ != nullptr) slots_->end_all();
   for (const auto& session : context_.pool.sessions()) session->close();
   for (const auto& session : context_.pool.sessions()) {  // whoever still waits for credit ends
@@ -252,7 +239,7 @@ void Worker::run_passes() {
   bool is_all_moved = false;
   do {
     is_all_moved = move_requests(until_ns);
-    send_answers();
+    clients_.send_answers();
   } while (!is_cut_short_ && (!is_all_moved || has_appended()));
 }
 
@@ -318,55 +305,9 @@ bool Worker::has_appended() const {
 }
 
 bool Worker::resume_connections() {
-  bool any = context_.active.hand_out_credit();
-  any |= context_.pool.returns().hand_out();
-  std::vector<Connection*> now;
-  now.swap(context_.lists.resumable);
-  for (Connection* connection : now) {
-    connection->listed_for_resume = false;
-    connection->resume();
-    any = true;
-  }
-  now.clear();
-  if (context_.lists.resumable.empty()) context_.lists.resumable.swap(now);  // keep the allocated memory
-  return any;
-}
-
-void Worker::send_answers() {
-  // Sending may let a connection produce more output, which the next pass sends.
-  std::vector<Connection*> now;
-  now.swap(context_.lists.with_output);
-  for (Connection* connection : now) {
-    connection->listed_for_output = false;
-    connection->send_output();
-  }
-  now.clear();
-  if (context_.lists.with_output.empty()) context_.lists.with_output.swap(now);
-}
-
-// Destroying a connection may add others, and itself, to the lists, since it releases memory that they wait for.
-void Worker::destroy_dead() {
-  PassLists& lists = context_.lists;
-  std::vector<Connection*> dead;
-  dead.swap(lists.dead);
-  destroyed_ = !dead.empty();
-  for (Connection* connection : dead) {
-    const size_t index = connection->index;
-    connections_[index].swap(connections_.back());
-    connections_[index]->index = index;
-    connections_.pop_back();
-    std::erase(lists.with_output, connection);
-    std::erase(lists.resumable, connection);
-  }
-  if (destroyed_ && !return_memory_.pending()) return_memory_.add(kReturnMemoryAfter);
-}
-
-// The allocator keeps the memory of many closed connections for new ones. Return it to the system a while later.
-// Where a sanitizer's allocator takes the place of glibc's, glibc makes its heap in the first call of mallinfo2(), which is not
-// safe in two threads at once. A static is initialised by one thread.
-void Worker::return_memory() {
-  [[maybe_unused]] static const size_t of_first_call = ::mallinfo2().arena;
-  if (::mallinfo2().fordblks >= kWorthReturning) ::malloc_trim(0);
+  const bool has_credit = context_.active.hand_out_credit();
+  const bool is_back = context_.pool.returns().hand_out();
+  return clients_.resume() || has_credit || is_back;
 }
 
 // The timer runs only while something may time out or must be reconnected; an idle worker has none. It is started here
@@ -384,30 +325,11 @@ void Worker::on_tick() {
     session->tick();
     must_tick_ |= session->needs_tick();
   }
-  disconnect_stalled();
-  if (stop_deadline_ns_ != 0) {
-    for (const auto& connection : connections_) connection->check_last_call(context_.pass_ns >= stop_reading_ns_);
-  }
+  clients_.disconnect_stalled();
+  if (stop_deadline_ns_ != 0) clients_.check_last_call(context_.pass_ns >= stop_reading_ns_);
   if (needs_tick()) return;
   ticking_ = false;
   tick_.del();
-}
-
-// While a large value waits for memory, clients that hold one and do not read it are disconnected. The answer has
-// begun, so it cannot be replaced by an error. While input takes much memory, clients that do not complete their command
-// are disconnected.
-void Worker::disconnect_stalled() {
-  const auto is_long_ago = [&](uint64_t ns) { return ns != Connection::kNever && context_.pass_ns - ns >= kStalledNs; };
-  MemoryCounters& counters = context_.stats.memory;
-  if (context_.memory.large.is_anybody_waiting()) {
-    for (const auto& connection : connections_) {
-      if (is_long_ago(connection->stalled_since_ns())) connection->disconnect_stalled(counters.stalled_readers);
-    }
-  }
-  if (!context_.memory.is_input_high()) return;
-  for (const auto& connection : connections_) {
-    if (is_long_ago(connection->half_a_command_since_ns())) connection->disconnect_stalled(counters.stalled_senders);
-  }
 }
 
 void Worker::on_keep_alive() {
@@ -422,37 +344,6 @@ void Worker::on_keep_alive() {
 bool Worker::needs_tick() const {
   return must_tick_ || stop_deadline_ns_ != 0 || context_.pool.is_anybody_leaving() ||
          context_.memory.large.is_anybody_waiting() || context_.memory.is_input_high() || context_.active.needs_tick();
-}
-
-// --- clients that take too long
-// ------------------------------------------------------------------------------------------
-
-// Connections have no timers of their own, and requests do not touch a timer: all connections are checked now and then.
-void Worker::check_timeouts_at(uint64_t ends_ns) {
-  if (ends_ns >= timeouts_checked_ns_) return;
-  timeouts_checked_ns_ = ends_ns;
-  const uint64_t now_ns = context_.clock.now_ns();
-  const uint64_t wait_us = ends_ns > now_ns ? (ends_ns - now_ns) / 1000 + 1 : 1;
-  timeouts_event_.add(std::chrono::microseconds(wait_us));
-}
-
-void Worker::on_timeouts() {
-  context_.begin_pass();
-  const ClientTimeouts& timeouts = context_.timeouts;
-  uint64_t next_ns = Connection::kNever;
-  for (const auto& connection : connections_) {
-    const uint64_t ends_ns = connection->times_out_ns();
-    if (ends_ns <= context_.pass_ns) {
-      connection->time_out();
-    } else {
-      next_ns = std::min(next_ns, ends_ns);
-    }
-  }
-  // A connection that waits for an answer is not idle, but may be so afterwards.
-  if (timeouts.idle_ns != 0 && !connections_.empty()) next_ns = std::min(next_ns, context_.pass_ns + timeouts.idle_ns);
-  const uint64_t step_ns = std::clamp(timeouts.handshake_ns / kTimeoutChecks, kMinTimeoutStepNs, kMaxTimeoutStepNs);
-  timeouts_checked_ns_ = Connection::kNever;
-  if (next_ns != Connection::kNever) check_timeouts_at(std::max(next_ns, context_.pass_ns + step_ns));
 }
 
 // --- sessions
@@ -673,31 +564,26 @@ void Worker::read_inbox() {
     drain_ns = inbox_stop_ns_;
   }
   if (is_reload) {
+    clients_.wake_all();
     context_.take_config();
     take_membership();
-    for (const auto& connection : connections_) connection->retry_for_memory();
-    for (const auto& connection : connections_) connection->renew_rights();
+    clients_.on_reload();
     if (slots_ != nullptr) slots_->review();
-    on_timeouts();  // the new timeouts may be shorter
   }
   if (wants_listing_.exchange(false, std::memory_order_acq_rel)) {
     lister_.start(context_.pool);
     is_listing_ = true;
   }
-  for (NewClient& client : clients) take_in(std::move(client));
+  for (NewClient& client : clients) {
+    if (stop_deadline_ns_ != 0) context_.proxy.gate.leave();
+    else clients_.take_in(std::move(client));
+  }
   for (NewSlotSession& session : slots) take_in(std::move(session));
   if (drain_ns != 0 && stop_deadline_ns_ == 0) {
     stop_reading_ns_ = context_.clock.now_ns() + drain_ns / 2;
     stop_deadline_ns_ = context_.clock.now_ns() + drain_ns;
-    last_call();
+    clients_.last_call();
   }
-}
-
-void Worker::take_in(NewClient client) {
-  if (stop_deadline_ns_ != 0) return context_.proxy.gate.leave();
-  connections_.push_back(std::make_unique<Connection>(context_, std::move(client)));
-  connections_.back()->index = connections_.size() - 1;
-  check_timeouts_at(connections_.back()->times_out_ns());
 }
 
 void Worker::take_in(NewSlotSession session) {
@@ -721,15 +607,10 @@ void Worker::take_in_worker(NewSlotSession session) {
   take_in(std::move(session));
 }
 
-void Worker::last_call() {
-  // This may list a connection as dead; connections are destroyed only at the end of the pass.
-  for (const auto& connection : connections_) connection->last_call();
-}
-
 bool Worker::is_finished() {
   if (stop_deadline_ns_ == 0) return false;
   if (context_.clock.now_ns() >= stop_deadline_ns_) return true;
-  if (!connections_.empty()) return false;
+  if (!clients_.are_gone()) return false;
   leave_other_workers();
   return slots_ == nullptr || !slots_->serves_workers();
 }

@@ -22,7 +22,7 @@
 #include "events/event.h"
 #include "pool/gutter/lister.h"
 #include "pool/warm/fence.h"
-#include "proxy/client/connection.h"
+#include "proxy/client/clients.h"
 #include "proxy/loop_poller.h"
 #include "proxy/slots/host_door.h"
 #include "proxy/slots/slot_sessions.h"
@@ -97,9 +97,6 @@ class Worker final : public rpc::SessionObserver {
   bool poll_slots();
   bool has_appended() const;
   bool resume_connections();
-  void send_answers();
-  void destroy_dead();
-  void return_memory();
   void keep_ticking();
   void on_tick();
   void on_keep_alive();
@@ -107,17 +104,12 @@ class Worker final : public rpc::SessionObserver {
   void forget_endpoint(rpc::ClientSession& session);
   base::Status watch_next_endpoint(rpc::ClientSession& session);
   void log_fallback(const rpc::ClientSession& session, const std::string& why);
-  void disconnect_stalled();
   bool needs_tick() const;
-  void take_in(NewClient client);
   void take_in(NewSlotSession session);
   void take_in_worker(NewSlotSession session);
   void open_host_door();
   void leave_other_workers();
-  void check_timeouts_at(uint64_t ends_ns);
-  void on_timeouts();
   void read_inbox();
-  void last_call();
   bool is_finished();
 
   base::Status on_session_connecting(rpc::ClientSession& session) override;
@@ -140,16 +132,13 @@ class Worker final : public rpc::SessionObserver {
   WorkerContext context_;
   events::Event tick_;
   events::Event keep_alive_;                           // pending while a session needs it
-  events::Event timeouts_event_;                       // pending while a client may run into a timeout
-  uint64_t timeouts_checked_ns_ = Connection::kNever;  // when timeouts_event_ fires
-  events::Event return_memory_;                        // pending for a while after connections were destroyed
   events::Event inbox_event_;
   bool ticking_ = false;
   bool must_tick_ = false;     // a session may have to connect, or to give up connecting
   bool destroyed_ = false;     // connections were destroyed after the last pass
   bool is_cut_short_ = false;  // there may be more to move than the last pass moved
 
-  std::vector<std::unique_ptr<Connection>> connections_;
+  Clients clients_{context_};
   std::unique_ptr<SlotSessions> slots_;  // null: there has been no slot client, nor another worker
   std::unique_ptr<HostDoor> host_door_;  // null: every worker has its own sessions
 

@@ -5,9 +5,11 @@
 #include <cerrno>
 #include <csignal>
 #include <memory>
+#include <new>
 #include <system_error>
 
 #include <event2/event.h>
+#include <event2/event_struct.h>
 
 #include "base/check.h"
 
@@ -27,7 +29,7 @@ void EventLoop::Deleter::operator()(event_base* base) const {
 
 // Of the system's ways to wait only epoll will do: without edges, a descriptor that nobody reads would be ready for
 // ever. libevent would silently take another one if epoll_create1 failed.
-EventLoop::EventLoop() {
+EventLoop::EventLoop() : events_(sizeof(event)) {
   const std::unique_ptr<event_config, decltype(&event_config_free)> config(event_config_new(), &event_config_free);
   errno = 0;
   if (config != nullptr && event_config_require_features(config.get(), EV_FEATURE_ET) == 0) {
@@ -51,13 +53,15 @@ void EventLoop::stop() {
 // --- Event
 
 void Event::Deleter::operator()(event* e) const {
-  event_free(e);
+  event_del(e);
+  event_debug_unassign(e);
+  base::Slabs::give(e);
 }
 
 Event::Event(EventLoop& loop, int fd, short flags, Callback callback, void* owner)
-    : event_(event_new(loop.base_.get(), fd, flags, callback, owner)) {
+    : event_(new (loop.events_.take()) event{}) {
   static_assert(kSignal == EV_SIGNAL);
-  EGRET_CHECK(event_ != nullptr);
+  EGRET_CHECK(event_assign(event_.get(), loop.base_.get(), fd, flags, callback, owner) == 0);
 }
 
 namespace {

@@ -18,6 +18,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/slabs.h"
 #include "base/status.h"
 
 struct event;
@@ -51,6 +52,7 @@ class EventLoop {
   struct Deleter {
     void operator()(event_base* base) const;
   };
+  base::Slabs events_;  // outlives base_
   std::unique_ptr<event_base, Deleter> base_;
 };
 

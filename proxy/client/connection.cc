@@ -17,32 +17,27 @@ constexpr size_t kBeforeValue = 4096;        // bytes: read of a client that sen
 constexpr uint64_t kLingerNs = 500'000'000;  // how long a client may take to close its side before we close the socket
 }  // namespace
 
-Connection::Connection(WorkerContext& worker, NewClient client)
+Connection::Connection(WorkerContext& worker, base::UniqueFd plain, std::unique_ptr<ClientSocket> tls,
+                       ConnectionRecord& record)
     : worker_(worker),
-      socket_(std::move(client.socket)),
-      may_idle_(client.may_idle),
+      record_(record),
+      tls_(std::move(tls)),
+      socket_(tls_ ? *tls_ : plain_.emplace(std::move(plain))),
       memory_(worker.memory),
       output_(worker.output_blocks, memory_),
       replies_(worker.replies, output_, memory_, *this),
       dispatcher_(worker, replies_, output_, memory_, *this),
-      readable_(Event::on_fd<&Connection::on_readable>(worker.events, socket_->fd(), events::kRead | events::kPersist,
+      readable_(Event::on_fd<&Connection::on_readable>(worker.events, socket_.fd(), events::kRead | events::kPersist,
                                                        *this)) {
-  worker_.stats.curr_connections.add(1);
-  worker_.stats.total_connections.add(1);
-  record_.fd = socket_->fd();
-  record_.peer = std::move(client.peer);
-  record_.listen = std::move(client.listen);
-  record_.last_active_ns = client.resume_state ? client.last_active_ns : worker_.pass_ns;
-  if (client.resume_state) dispatcher_.resume_as(*client.resume_state);
-  worker_.stats.connections.add(record_);
+  dispatcher_.resume_as(record_);
   wait_for_input();
-  tell_connected(worker_.proxy.admin, record_.peer, record_.fd);
 }
 
 Connection::~Connection() {
-  tell_gone(worker_.proxy.admin, record_.peer, record_.fd, goes_because_);
-  worker_.stats.connections.remove(record_);
   drop_rest();
+  if (state_ == State::kResting) return;
+  tell_gone(worker_.proxy.admin, record_, goes_because_);
+  worker_.stats.connections.remove(record_);
   worker_.stats.curr_connections.sub(1);
   worker_.proxy.gate.leave();
 }
@@ -53,7 +48,7 @@ Connection::~Connection() {
 void Connection::on_readable() {
   worker_.begin_pass();
   if (state_ != State::kLingering) return read();
-  if (!socket_->drop_input()) die();
+  if (!socket_.drop_input()) die();
 }
 
 void Connection::read() {
@@ -64,7 +59,7 @@ void Connection::read() {
       break;
     }
     if (read_once()) continue;
-    is_all = !socket_->holds_input();
+    is_all = !socket_.holds_input();
     break;
   }
   after_feed();
@@ -74,7 +69,7 @@ void Connection::read() {
 
 // TLS may hold decrypted bytes for which the descriptor has no event: activate one for the next pass.
 void Connection::look_for_held_input() {
-  if (reading_ && may_read() && socket_->holds_input()) readable_.activate();
+  if (reading_ && may_read() && socket_.holds_input()) readable_.activate();
 }
 
 // Disconnects a client that the loop cannot watch: it would hang.
@@ -93,7 +88,7 @@ bool Connection::read_once() {
   const bool is_short = expects_value_ && !is_in_value && rest_ == nullptr;
   const size_t capacity = is_short ? kBeforeValue : worker_.input_blocks.block_size();
   char* const buffer = rest_ != nullptr ? rest_.get() : worker_.scratch.get();
-  const ClientSocket::Transfer got = socket_->receive(buffer + rest_size_, capacity - rest_size_);
+  const ClientSocket::Transfer got = socket_.receive(buffer + rest_size_, capacity - rest_size_);
   if (got.io != Io::kDone) {
     on_no_input(got.io);
     return false;
@@ -112,7 +107,7 @@ bool Connection::read_value(const op::PartRoom& room, bool is_all) {
   for (; count < room.count; ++count) pieces[count] = {room.pieces[count].data(), room.pieces[count].size()};
   const size_t behind = is_all ? kBeforeValue : 0;
   if (is_all) pieces[count++] = {worker_.scratch.get(), behind};
-  const ClientSocket::Transfer got = socket_->receive({pieces.data(), count});
+  const ClientSocket::Transfer got = socket_.receive({pieces.data(), count});
   const size_t of_value = std::min<size_t>(got.bytes, room.length);
   dispatcher_.end_direct(static_cast<uint32_t>(of_value));
   if (got.io != Io::kDone) {
@@ -209,7 +204,7 @@ bool Connection::on_watch(uint16_t streams) {
 }
 
 std::string Connection::client_address() const {
-  return proxy::client_address(socket_->fd());
+  return proxy::client_address(socket_.fd());
 }
 
 void Connection::after_feed() {
@@ -267,7 +262,7 @@ void Connection::on_resumable() {
 
 void Connection::send_some() {
   const size_t before = output_.size();
-  const Io io = output_.send(*socket_);
+  const Io io = output_.send(socket_);
   const size_t sent = before - output_.size();
   worker_.stats.bytes_written.add(sent);
   is_last_answered_ |= sent > 0 && state_ != State::kOpen;
@@ -282,7 +277,7 @@ void Connection::send_some() {
 void Connection::retry_when(Io io) {
   const short what = io == Io::kWantRead ? events::kRead : events::kWrite;
   if (!retry_.is_set() || retry_.flags() != what) {
-    retry_ = Event::on_fd<&Connection::on_retry>(worker_.events, socket_->fd(), what, *this);
+    retry_ = Event::on_fd<&Connection::on_retry>(worker_.events, socket_.fd(), what, *this);
   }
   if (!retry_.add()) die();
 }
@@ -319,9 +314,9 @@ void Connection::die_if_drained() {
   if (state_ != State::kDraining) return;
   const bool more_to_do = dispatcher_.is_blocked() && !dispatcher_.is_closing();
   if (!dispatcher_.is_idle() || !output_.empty() || more_to_do) return;
-  socket_->say_goodbye();
+  socket_.say_goodbye();
   const bool is_stop = goes_because_ == GoneBecause::kShutdown;
-  if (is_stop && (is_last_answered_ || socket_->has_undelivered())) return linger();
+  if (is_stop && (is_last_answered_ || socket_.has_undelivered())) return linger();
   die();
 }
 
@@ -335,7 +330,7 @@ void Connection::leave() {
   if (state_ != State::kLastCall || !is_at_rest() || hand_over()) return;
   // Wait for the rest of a half-read request if the next process can take the client over afterwards.
   const bool is_half = rest_size_ > 0 || !dispatcher_.resume_state();
-  const bool may_go_on = dispatcher_.may_be_handed_over() && socket_->is_plain() && watch_ == nullptr;
+  const bool may_go_on = dispatcher_.may_be_handed_over() && socket_.is_plain() && watch_ == nullptr;
   if (is_half && may_go_on && worker_.proxy.handover.is_possible()) return;
   drain();
 }
@@ -343,11 +338,30 @@ void Connection::leave() {
 bool Connection::hand_over() {
   const auto resume_state = dispatcher_.resume_state();
   if (!dispatcher_.may_be_handed_over()) return false;
-  if (!resume_state || rest_size_ > 0 || !socket_->is_plain() || watch_ != nullptr) return false;
+  if (!resume_state || rest_size_ > 0 || !socket_.is_plain() || watch_ != nullptr) return false;
   Handover& handover = worker_.proxy.handover;
   if (!handover.take_place()) return false;
   die();  // remove its events while the descriptor is still ours
-  handover.put({socket_->take_fd(), *resume_state, record_.last_active_ns.load(std::memory_order_relaxed)});
+  handover.put({socket_.take_fd(), *resume_state, record_.last_active_ns.load(std::memory_order_relaxed)});
+  return true;
+}
+
+Connection::Rest Connection::may_rest() const {
+  if (state_ != State::kOpen || watch_ != nullptr || !socket_.is_plain()) return Rest::kNever;
+  const bool is_listed = listed_for_output || listed_for_resume;
+  const bool is_quiet = is_at_rest() && rest_size_ == 0 && reading_ && !sending_waits_ && !is_listed;
+  const uint64_t last_ns = record_.last_active_ns.load(std::memory_order_relaxed);
+  if (!is_quiet || worker_.pass_ns < last_ns + kRestAfterNs) return Rest::kLater;
+  return dispatcher_.may_rest() ? Rest::kNow : Rest::kLater;
+}
+
+bool Connection::rest(RestingClients& resting) {
+  if (!resting.begin(record_)) return false;
+  dispatcher_.rest(record_);
+  readable_.reset();
+  retry_.reset();
+  socket_.take_fd().release();  // `resting` watches it now
+  state_ = State::kResting;
   return true;
 }
 
@@ -355,9 +369,9 @@ void Connection::linger() {
   state_ = State::kLingering;
   lingers_until_ns_ = worker_.pass_ns + kLingerNs;
   retry_.reset();
-  socket_->end_output();
+  socket_.end_output();
   wait_for_input();
-  if (!socket_->drop_input()) die();
+  if (!socket_.drop_input()) die();
 }
 
 void Connection::check_last_call(bool is_late) {
@@ -369,19 +383,19 @@ void Connection::check_last_call(bool is_late) {
 uint64_t Connection::times_out_ns() const {
   const uint64_t last_ns = record_.last_active_ns.load(std::memory_order_relaxed);
   if (state_ == State::kDead || state_ == State::kLingering) return kNever;
-  if (!socket_->is_ready()) return last_ns + worker_.timeouts.handshake_ns;
-  if (may_idle_ || watch_ != nullptr || worker_.timeouts.idle_ns == 0 || (!dispatcher_.is_idle() && output_.empty()))
+  if (!socket_.is_ready()) return last_ns + worker_.timeouts.handshake_ns;
+  if (record_.may_idle || watch_ != nullptr || worker_.timeouts.idle_ns == 0 || (!dispatcher_.is_idle() && output_.empty()))
     return kNever;
   return last_ns + worker_.timeouts.idle_ns;
 }
 
 void Connection::time_out() {
-  if (socket_->is_ready()) {
+  if (socket_.is_ready()) {
     worker_.stats.idle_kicks.add(1);
     goes_because_ = GoneBecause::kIdle;
-    socket_->say_goodbye();
+    socket_.say_goodbye();
   } else {
-    socket_->tell_too_late();
+    socket_.tell_too_late();
   }
   die();
 }

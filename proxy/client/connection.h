@@ -6,6 +6,9 @@
 //     └─ worker stops ─▶ kLastCall ─ at rest ─▲ or ─▶ handed over ─▶ kDead   └─ stopping ─▶ kLingering ─▶ kDead
 //                       write failed, timed out, worker stops late ──────────────────────────────────▶ kDead
 //
+// A client that sends nothing for a while and for which nothing is under way needs no Connection: rest() leaves its record
+// (resting_clients.h), from which a new Connection goes on.
+//
 // When its worker stops, a client is read and answered until it is at rest: everything is answered and sent, and there
 // is no more input. Then the next process takes it over (handover.h), or its output is shut down. In the second case
 // the socket is closed only when the client has closed its side, or kLingerNs later: otherwise input that arrives
@@ -24,6 +27,7 @@
 #include "events/event.h"
 #include "proxy/client/client_socket.h"
 #include "proxy/client/connection_table.h"
+#include "proxy/client/resting_clients.h"
 #include "proxy/client/watch.h"
 #include "proxy/commands/dispatcher.h"
 #include "proxy/replies/connection_memory.h"
@@ -34,9 +38,8 @@ namespace egret::proxy {
 
 // An accepted client that is being passed to its worker.
 struct NewClient {
-  std::unique_ptr<ClientSocket> socket;
-  std::string peer;  // as address_text()
-  std::string listen;
+  base::UniqueFd plain;               // TCP or Unix
+  std::unique_ptr<ClientSocket> tls;  // or this one
   bool may_idle = false;  // idle_timeout does not apply
   // Set if another process served this client before.
   std::optional<memcache::ResumeState> resume_state{};
@@ -45,8 +48,18 @@ struct NewClient {
 
 class Connection final : private ReplyObserver, private CommandObserver {
  public:
-  Connection(WorkerContext& worker, NewClient client);
+  // Goes on as `record` says, which it keeps up to date, and removes when the client goes.
+  // The socket is `plain`, or else `tls`.
+  Connection(WorkerContext& worker, base::UniqueFd plain, std::unique_ptr<ClientSocket> tls, ConnectionRecord& record);
   ~Connection();
+
+  // The client has sent something while it was at rest.
+  void read_at_once() { on_readable(); }
+  static constexpr uint64_t kRestAfterNs = 1'000'000'000;
+  enum class Rest : uint8_t { kNow, kLater, kNever };
+  Rest may_rest() const;
+  // With kNow: hands the client over to `resting`; then this is destroyed. False: it cannot rest.
+  bool rest(RestingClients& resting);
 
   // The passes, called by the worker.
   void send_output();
@@ -83,7 +96,7 @@ class Connection final : private ReplyObserver, private CommandObserver {
   size_t index = 0;  // in the worker's table
 
  private:
-  enum class State : uint8_t { kOpen, kLastCall, kDraining, kLingering, kDead };
+  enum class State : uint8_t { kOpen, kLastCall, kDraining, kLingering, kDead, kResting };
   void on_readable();
   void on_retry();
   // Reads no more; dies when all that was read is answered and sent.
@@ -119,11 +132,13 @@ class Connection final : private ReplyObserver, private CommandObserver {
   void on_resumable() override;
   bool on_watch(uint16_t streams) override;
   std::string client_address() const override;
-  std::string listen_address() const override { return local_address_text(socket_->fd()); }
+  std::string listen_address() const override { return local_address_text(socket_.fd()); }
 
   WorkerContext& worker_;
-  std::unique_ptr<ClientSocket> socket_;
-  const bool may_idle_;
+  ConnectionRecord& record_;
+  std::optional<PlainSocket> plain_;  // lies in the connection, since there may be many
+  const std::unique_ptr<ClientSocket> tls_;
+  ClientSocket& socket_;  // one of these
   State state_ = State::kOpen;
   bool is_last_answered_ = false;  // something was sent after last_call()
   uint64_t lingers_until_ns_ = 0;
@@ -142,7 +157,6 @@ class Connection final : private ReplyObserver, private CommandObserver {
   std::unique_ptr<Watch> watch_;  // set while the client watches
   events::Event readable_;
   events::Event retry_;  // what the socket waits for, mostly to be writable
-  ConnectionRecord record_;
 };
 
 }  // namespace egret::proxy

@@ -84,8 +84,8 @@ class ConnectionsReport final : public PagedReport {
   static void add_rows(std::string& text, const ConnectionRecord& record, uint64_t now_ns) {
     add_values(
         text, record.fd,
-        {{"addr", record.peer},
-         {"listen_addr", record.listen},
+        {{"addr", peer_text(record)},
+         {"listen_addr", local_address_text(record.fd)},
          {"state", kStateNames[static_cast<size_t>(record.state.load(std::memory_order_relaxed))]},
          {"secs_since_last_cmd", seconds_between(record.last_active_ns.load(std::memory_order_relaxed), now_ns)}});
   }
@@ -93,6 +93,16 @@ class ConnectionsReport final : public PagedReport {
   const ProxyState& source_;
   int last_ = -1;  // the highest descriptor that has been told of
 };
+
+sockaddr_in6 peer_of(int fd) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  sockaddr_in6 peer{};
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) return peer;
+  peer.sin6_family = address.ss_family;
+  if (address.ss_family == AF_INET || address.ss_family == AF_INET6) std::memcpy(&peer, &address, sizeof peer);
+  return peer;
+}
 
 template <typename AskSystem>
 std::string text_of_end(int fd, const AskSystem& ask) {
@@ -103,6 +113,8 @@ std::string text_of_end(int fd, const AskSystem& ask) {
 }
 
 }  // namespace
+
+ConnectionRecord::ConnectionRecord(int descriptor) : fd(descriptor), peer(peer_of(descriptor)) {}
 
 std::string address_text(const sockaddr& address) {
   char host[INET6_ADDRSTRLEN] = "";
@@ -125,6 +137,12 @@ std::string local_address_text(int fd) {
 
 std::string peer_address_text(int fd) {
   return text_of_end(fd, ::getpeername);
+}
+
+std::string peer_text(const ConnectionRecord& record) {
+  if (record.peer.sin6_family == AF_UNSPEC) return {};  // it was gone before it was served
+  if (record.peer.sin6_family == AF_UNIX) return peer_address_text(record.fd);
+  return address_text(reinterpret_cast<const sockaddr&>(record.peer));
 }
 
 std::unique_ptr<PagedReport> connections_report(const ProxyState& source) {

@@ -25,6 +25,26 @@ std::optional<memcache::ResumeState> Dispatcher::resume_state() const {
   return is_free && client_.parser.is_between_commands() ? std::optional(client_.parser.resume_state()) : std::nullopt;
 }
 
+// A client that connected before passwords were asked for need not give one as long as it stays, and one that connected
+// before they were not any more still must: only its parser knows.
+bool Dispatcher::may_rest() const {
+  const auto state = resume_state();
+  if (!state) return false;
+  const bool must = client_.parser.must_authenticate();
+  const bool as_a_new_one = must == (client_.config->credentials != nullptr);
+  return as_a_new_one || (!must && state->has_authenticated);
+}
+
+void Dispatcher::rest(ConnectionRecord& record) const {
+  record.resume_state = client_.parser.resume_state();
+  record.user = client_.user;
+}
+
+void Dispatcher::resume_as(ConnectionRecord& record) {
+  client_.parser.resume(record.resume_state);
+  client_.user = std::move(record.user);
+}
+
 // --- the loop over events
 
 size_t Dispatcher::feed(std::string_view input) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 
+#include "proxy/client/connection_table.h"
 #include "proxy/commands/admin.h"
 #include "proxy/commands/authentication.h"
 #include "proxy/commands/barriers.h"
@@ -41,7 +42,10 @@ class Dispatcher final : private rpc::CreditWaiter, private pool::PullWaiter {
   bool is_in_value() const { return uploads_.is_open(); }
   // The state with which another process can take the client over; nothing unless the client is between two commands.
   std::optional<memcache::ResumeState> resume_state() const;
-  void resume_as(const memcache::ResumeState& resume_state) { client_.parser.resume(resume_state); }
+  // Whether another Dispatcher of this process can go on with the client, if the configuration stays; what it needs for it.
+  bool may_rest() const;
+  void rest(ConnectionRecord& record) const;
+  void resume_as(ConnectionRecord& record);
   // Whether that state is all there is to know of the client: its user has every right.
   bool may_be_handed_over() const { return client_.user == nullptr || client_.user->is_unrestricted(); }
   // The files of users may have been read again: takes the user's rights from the present ones.

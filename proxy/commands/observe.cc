@@ -169,21 +169,21 @@ void tell(AdminState& state, const Observed& observed, const op::Result& result,
     tell_deleted(state, observed, result);
 }
 
-void tell_connected(AdminState& state, std::string_view peer, int descriptor) {
+void tell_connected(AdminState& state, const ConnectionRecord& client) {
   if ((state.watch.wanted() & memcache::kConnectionEvents) == 0) return;
   std::string text = "type=conn_new";
-  append_peer(text, peer);
-  append_number(text, " cfd=", descriptor);
+  append_peer(text, peer_text(client));
+  append_number(text, " cfd=", client.fd);
   state.watch.log(memcache::kConnectionEvents, text);
 }
 
-void tell_gone(AdminState& state, std::string_view peer, int descriptor, GoneBecause why) {
+void tell_gone(AdminState& state, const ConnectionRecord& client, GoneBecause why) {
   if ((state.watch.wanted() & memcache::kConnectionEvents) == 0) return;
   constexpr std::string_view kReasons[] = {"error", "normal", "idle_timeout", "shutdown"};
   std::string text = "type=conn_close";
-  append_peer(text, peer);
+  append_peer(text, peer_text(client));
   text.append(" reason=").append(kReasons[static_cast<size_t>(why)]);
-  append_number(text, " cfd=", descriptor);
+  append_number(text, " cfd=", client.fd);
   state.watch.log(memcache::kConnectionEvents, text);
 }
 

@@ -11,6 +11,7 @@
 
 #include "memcache/command.h"
 #include "op/op.h"
+#include "proxy/client/connection_table.h"
 #include "proxy/commands/admin_state.h"
 
 namespace egret::proxy {
@@ -29,9 +30,9 @@ std::unique_ptr<Observed> note(const memcache::Command& command);
 // `descriptor`: the client's socket.
 void tell(AdminState& state, const Observed& observed, const op::Result& result, int descriptor);
 
-// Reports a client that connected or disconnected. `peer`: "tcp:HOST:PORT", "tls:HOST:PORT" or "unix:PATH".
+// Reports a client that connected or disconnected.
 enum class GoneBecause : uint8_t { kError, kNormal, kIdle, kShutdown };
-void tell_connected(AdminState& state, std::string_view peer, int descriptor);
-void tell_gone(AdminState& state, std::string_view peer, int descriptor, GoneBecause why);
+void tell_connected(AdminState& state, const ConnectionRecord& client);
+void tell_gone(AdminState& state, const ConnectionRecord& client, GoneBecause why);
 
 }  // namespace egret::proxy

@@ -62,6 +62,7 @@ struct alignas(64) WorkerStats {
   MemoryCounters memory;
   pool::PullCounters pulls;
   Counter curr_connections;
+  Counter resting_connections;  // of these, those without a Connection
   Counter total_connections;
   Counter bytes_read;
   Counter bytes_written;

@@ -158,7 +158,7 @@ def test_without_it_nothing_wakes(egret_only, subject):
         for sock in socks:
             sock.sendall(b"version\r\n")
             assert sock.recv(100)
-        time.sleep(2 * SLACK)
+        time.sleep(4 * SLACK)  # all have come to rest
         before = subject.proxies[0].wakeups()
         assert before is not None
         time.sleep(3)

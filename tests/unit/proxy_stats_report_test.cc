@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -44,6 +46,32 @@ struct Proxy {
   std::vector<std::shared_ptr<egret::rpc::SessionCounters>> sessions[2];  // by worker and backend
   ProxyState source;
 };
+
+// The two ends of a connection; `here` is the proxy's.
+struct Ends {
+  egret::base::UniqueFd here, there;
+};
+
+Ends unix_ends() {
+  int fds[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
+  return {egret::base::UniqueFd(fds[0]), egret::base::UniqueFd(fds[1])};
+}
+
+Ends tcp_ends() {
+  const egret::base::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {::htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+  auto* const at = reinterpret_cast<sockaddr*>(&address);
+  socklen_t length = sizeof address;
+  REQUIRE(::bind(listener.get(), at, length) == 0);
+  REQUIRE(::listen(listener.get(), 1) == 0);
+  REQUIRE(::getsockname(listener.get(), at, &length) == 0);
+  Ends ends{.here = {}, .there = egret::base::UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))};
+  REQUIRE(::connect(ends.there.get(), at, length) == 0);
+  ends.here.reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  REQUIRE(ends.here.is_open());
+  return ends;
+}
 
 // No backend at all: its counters are 0.
 struct Nobody final : egret::pool::FanOutOwner {
@@ -168,41 +196,52 @@ TEST_CASE("rows of what is switched off are left out, as memcached's") {
 
 TEST_CASE("stats conns: listeners and connections of all workers, by descriptor, under memcached's names") {
   Proxy proxy;
-  proxy.source.listeners.set({{5, "tcp:1.2.3.4:5"}});
-  ConnectionRecord one, two, gone;
-  one.fd = 9;
-  one.peer = "tcp:9.9.9.9:9";
-  one.listen = "tcp:1.2.3.4:5";
+  proxy.source.listeners.set({{2, "tcp:1.2.3.4:5"}});
+  const Ends unnamed = unix_ends(), gone = unix_ends(), tcp = tcp_ends();
+  auto& gone_record = proxy.source.workers[0]->connections.add(gone.here.get());
+  auto& one = proxy.source.workers[0]->connections.add(tcp.here.get());
   one.state = ConnectionState::kValue;
   one.last_active_ns = proxy.clock.now_ns();
-  two.fd = 7;
-  two.peer = "unix:<AF 1>";
-  two.listen = "unix:/x";
-  gone.fd = 8;
-  proxy.source.workers[0]->connections.add(gone);
-  proxy.source.workers[0]->connections.add(one);
-  proxy.source.workers[1]->connections.add(two);
-  proxy.source.workers[0]->connections.remove(gone);
+  auto& two = proxy.source.workers[1]->connections.add(unnamed.here.get());
+  proxy.source.workers[0]->connections.remove(gone_record);
   proxy.clock.advance_seconds(3);
   two.last_active_ns = proxy.clock.now_ns();
+  const std::string of_unnamed = "STAT " + std::to_string(unnamed.here.get()) + ":";
+  const std::string of_tcp = "STAT " + std::to_string(tcp.here.get()) + ":";
   CHECK(whole(connections_report(proxy.source)) ==
-        "STAT 5:addr tcp:1.2.3.4:5\r\nSTAT 5:state conn_listening\r\nSTAT 5:secs_since_last_cmd 3\r\n"
-        "STAT 7:addr unix:<AF 1>\r\nSTAT 7:listen_addr unix:/x\r\nSTAT 7:state conn_new_cmd\r\n"
-        "STAT 7:secs_since_last_cmd 0\r\n"
-        "STAT 9:addr tcp:9.9.9.9:9\r\nSTAT 9:listen_addr tcp:1.2.3.4:5\r\nSTAT 9:state conn_nread\r\n"
-        "STAT 9:secs_since_last_cmd 3\r\nEND\r\n");
+        "STAT 2:addr tcp:1.2.3.4:5\r\nSTAT 2:state conn_listening\r\nSTAT 2:secs_since_last_cmd 3\r\n" +
+            of_unnamed + "addr unix:<AF 1>\r\n" + of_unnamed + "listen_addr unix:<AF 1>\r\n" +  //
+            of_unnamed + "state conn_new_cmd\r\n" + of_unnamed + "secs_since_last_cmd 0\r\n" +    //
+            of_tcp + "addr " + local_address_text(tcp.there.get()) + "\r\n" +                       //
+            of_tcp + "listen_addr " + peer_address_text(tcp.there.get()) + "\r\n" +                 //
+            of_tcp + "state conn_nread\r\n" + of_tcp + "secs_since_last_cmd 3\r\nEND\r\n");
+}
+
+TEST_CASE("stats conns: the address of a client that has reset its connection is still told") {
+  Proxy proxy;
+  Ends tcp = tcp_ends();
+  const std::string address = local_address_text(tcp.there.get());
+  const auto& record = proxy.source.workers[0]->connections.add(tcp.here.get());
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  REQUIRE(::setsockopt(tcp.there.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
+  tcp.there.reset();
+  char byte = 0;
+  REQUIRE(::recv(tcp.here.get(), &byte, 1, 0) < 0);
+  CHECK(peer_address_text(tcp.here.get()) == "");  // the system does not know it any more
+  CHECK(peer_text(record) == address);
 }
 
 TEST_CASE("stats conns of many connections comes in pages, each connection once and in order") {
   Proxy proxy;
-  constexpr int kConnections = 1000;
-  std::vector<std::unique_ptr<ConnectionRecord>> records;
-  for (int i = 0; i < kConnections; ++i) {
-    records.push_back(std::make_unique<ConnectionRecord>());
-    records.back()->fd = 100 + (i * 7) % kConnections;
-    records.back()->peer = "tcp:9.9.9.9:9";
-    proxy.source.workers[i % 2]->connections.add(*records.back());
+  constexpr size_t kConnections = 300;
+  std::vector<Ends> ends;
+  for (size_t i = 0; i < kConnections; ++i) ends.push_back(unix_ends());
+  std::vector<int> fds;
+  for (size_t i = 0; i < kConnections; ++i) {
+    fds.push_back(ends[(i * 7) % kConnections].here.get());
+    proxy.source.workers[i % 2]->connections.add(fds.back());
   }
+  std::ranges::sort(fds);
   const auto report = connections_report(proxy.source);
   std::string all;
   size_t largest = 0;
@@ -214,8 +253,8 @@ TEST_CASE("stats conns of many connections comes in pages, each connection once 
   }
   CHECK(largest < 2 * PagedReport::kPageBytes);
   size_t at = 0;
-  for (int fd = 100; fd < 100 + kConnections; ++fd) {
-    const std::string row = "STAT " + std::to_string(fd) + ":addr tcp:9.9.9.9:9\r\n";
+  for (const int fd : fds) {
+    const std::string row = "STAT " + std::to_string(fd) + ":addr unix:<AF 1>\r\n";
     REQUIRE(all.find(row, at) != all.npos);
     at = all.find(row, at) + row.size();
     CHECK(all.find(row, at) == all.npos);

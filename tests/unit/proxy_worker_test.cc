@@ -125,8 +125,7 @@ struct Proxy {
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
     state.gate.enter();
     NewClient client;
-    client.socket = std::make_unique<PlainSocket>(base::UniqueFd(fds[0]));
-    client.peer = client.listen = "unix:/test";
+    client.plain.reset(fds[0]);
     worker->give(std::move(client));
     return base::UniqueFd(fds[1]);
   }
@@ -172,4 +171,29 @@ TEST_CASE("a value that is sent from its slot reaches the client although the se
   backend.end();
   const std::string expected = "VALUE key 0 20000\r\n" + value + "\r\nEND\r\n";
   CHECK((read(client, expected.size()) == expected));
+}
+
+TEST_CASE("a client from which nothing comes for a while is at rest, and goes on as what it was when it asks again") {
+  FakeBackend backend;
+  Proxy proxy(backend);
+  const base::UniqueFd text = proxy.connect(), binary = proxy.connect(), half = proxy.connect();
+  const auto ask = [](const base::UniqueFd& client, const std::string& asked, const std::string& expected) {
+    REQUIRE(::write(client.get(), asked.data(), asked.size()) == static_cast<ssize_t>(asked.size()));
+    CHECK(read(client, expected.size()) == expected);
+  };
+  const std::string noop = "\x80\x0a" + std::string(22, '\0'), answer = "\x81\x0a" + std::string(22, '\0');
+  WorkerStats& stats = *proxy.state.workers[0];
+  for (int round = 1; round <= 2; ++round) {
+    ask(text, "mn\r\n", "MN\r\n");
+    ask(binary, noop, answer);
+    if (round == 1) ask(half, "mn\r\nm", "MN\r\n");  // it is not at rest
+    CHECK(eventually([&] { return stats.resting_connections.get() == 2; }));
+    CHECK(stats.curr_connections.get() == 3);
+    CHECK(stats.total_connections.get() == 3);
+  }
+  ask(half, "n\r\n", "MN\r\n");
+  CHECK(eventually([&] { return stats.resting_connections.get() == 3; }));
+  ::shutdown(text.get(), SHUT_RDWR);
+  CHECK(eventually([&] { return stats.curr_connections.get() == 2; }));
+  CHECK(stats.resting_connections.get() == 2);
 }

@@ -109,7 +109,7 @@ void EventLoop::Deleter::operator()(event_base* base) const {
   delete base;
 }
 
-EventLoop::EventLoop() : base_(new event_base) {
+EventLoop::EventLoop() : events_(sizeof(event)), base_(new event_base) {
   sim::bases[this] = base_.get();
 }
 

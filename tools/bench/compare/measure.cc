@@ -1,7 +1,9 @@
 #include "bench_compare/measure.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 #include <utility>
 
 #include "bench/client/idle_connections.h"
@@ -111,12 +113,16 @@ double resident_kib(const std::vector<pid_t>& pids) {
   return sum;
 }
 
-// What so many connections add to a server that was started a moment ago.
+// A server may need less for a connection that has been idle for a while.
+constexpr std::chrono::seconds kIdleFor{4};
+
+// What so many connections add to a server that was started a moment ago, when they have been idle for kIdleFor.
 Status measure_memory_of(const Server& server, uint32_t connections, Series& series) {
   const double front = resident_kib({server.front()});
   const double all = resident_kib(server.pids);
   const auto idle = bench::IdleConnections::open(server.address, connections);
   if (!idle) return Status::error(server.name + ": " + idle.message());
+  std::this_thread::sleep_for(kIdleFor);
   if (Status status = idle.value().check(); !status) return Status::error(server.name + ": " + status.message());
   const double count = connections;
   const Figures figures{{kMemory.key, (resident_kib({server.front()}) - front) / count},

@@ -1,0 +1,39 @@
+// The clients of one worker that are at rest: nothing of theirs is under way, and nothing has come for a while. What is left
+// of one is its record and its descriptor, in an epoll instance of its own that the worker's loop watches: no Connection
+// (1.4 KB) and no event.
+//
+//   Connection ─ begin() ─▶ at rest ─ readable, or its end ─▶ on_ready ─ end() ─▶ Connection
+//
+// Thread: the worker's.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "base/unique_fd.h"
+#include "events/event.h"
+#include "proxy/client/connection_table.h"
+
+namespace egret::proxy {
+
+class RestingClients {
+ public:
+  // Throws std::system_error if the system has no descriptors left.
+  RestingClients(events::EventLoop& loop, std::function<void(ConnectionRecord&)> on_ready);
+
+  // From now on the client's descriptor is watched here; its connection goes next. False: the system cannot watch one more.
+  bool begin(ConnectionRecord& record);
+  // The descriptor is the caller's again.
+  base::UniqueFd end(ConnectionRecord& record);
+  size_t count() const { return count_; }
+
+ private:
+  void on_readable();
+
+  const std::function<void(ConnectionRecord&)> on_ready_;
+  base::UniqueFd epoll_;
+  events::Event readable_;
+  size_t count_ = 0;
+};
+
+}  // namespace egret::proxy
