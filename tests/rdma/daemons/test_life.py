@@ -5,6 +5,7 @@ Runs in a guest (one_host.sh), where EGRET_RDMA_ADDRESS is its device's. servers
 
 import itertools
 import pathlib
+import re
 import signal
 import threading
 import time
@@ -146,8 +147,15 @@ def test_a_killed_backend_costs_what_is_in_flight_and_its_successor_serves(egret
         load.end()
 
 
+def have_sessions(egret, workers=2):
+    """Whether all workers have one: each takes descriptors of the backend."""
+    opened = (set(re.findall(r"worker (\d+): session with", proxy.log(1 << 20))) for proxy in egret.proxies)
+    return all(len(each) == workers for each in opened)
+
+
 @pytest.mark.parametrize("egret", [{"proxies": 2}], indirect=True)
 def test_a_killed_proxy_is_forgotten_and_others_notice_nothing(egret):
+    servers.wait_for(lambda: have_sessions(egret), "all sessions to be open")
     files = egret.backend.open_files()
     steady = Load(egret.addresses[1], "steady")
     steady.start()
