@@ -575,8 +575,10 @@ void Worker::read_inbox() {
     is_listing_ = true;
   }
   for (NewClient& client : clients) {
-    if (stop_deadline_ns_ != 0) context_.proxy.gate.leave();
-    else clients_.take_in(std::move(client));
+    if (stop_deadline_ns_ != 0)
+      context_.proxy.gate.leave();
+    else
+      clients_.take_in(std::move(client));
   }
   for (NewSlotSession& session : slots) take_in(std::move(session));
   if (drain_ns != 0 && stop_deadline_ns_ == 0) {

@@ -131,7 +131,7 @@ class Worker final : public rpc::SessionObserver {
   SessionEventsOf session_events_;  // outlives the sessions
   WorkerContext context_;
   events::Event tick_;
-  events::Event keep_alive_;                           // pending while a session needs it
+  events::Event keep_alive_;  // pending while a session needs it
   events::Event inbox_event_;
   bool ticking_ = false;
   bool must_tick_ = false;     // a session may have to connect, or to give up connecting

@@ -73,7 +73,8 @@ void* Slabs::take() {
   Slab& slab = slab_with_room();
   ++slab.taken;
   if (slab.free != nullptr) return std::exchange(slab.free, slab.free->next_free)->object();
-  auto* const place = new (std::exchange(slab.unused, slab.unused + place_bytes_)) Place{.slab = &slab, .next_free = nullptr};
+  auto* const place =
+      new (std::exchange(slab.unused, slab.unused + place_bytes_)) Place{.slab = &slab, .next_free = nullptr};
   return place->object();
 }
 

@@ -384,7 +384,8 @@ uint64_t Connection::times_out_ns() const {
   const uint64_t last_ns = record_.last_active_ns.load(std::memory_order_relaxed);
   if (state_ == State::kDead || state_ == State::kLingering) return kNever;
   if (!socket_.is_ready()) return last_ns + worker_.timeouts.handshake_ns;
-  if (record_.may_idle || watch_ != nullptr || worker_.timeouts.idle_ns == 0 || (!dispatcher_.is_idle() && output_.empty()))
+  if (record_.may_idle || watch_ != nullptr || worker_.timeouts.idle_ns == 0 ||
+      (!dispatcher_.is_idle() && output_.empty()))
     return kNever;
   return last_ns + worker_.timeouts.idle_ns;
 }

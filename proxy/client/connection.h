@@ -40,7 +40,7 @@ namespace egret::proxy {
 struct NewClient {
   base::UniqueFd plain;               // TCP or Unix
   std::unique_ptr<ClientSocket> tls;  // or this one
-  bool may_idle = false;  // idle_timeout does not apply
+  bool may_idle = false;              // idle_timeout does not apply
   // Set if another process served this client before.
   std::optional<memcache::ResumeState> resume_state{};
   uint64_t last_active_ns = 0;

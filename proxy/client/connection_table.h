@@ -34,7 +34,7 @@ struct ConnectionRecord {
   const int fd;
   const sockaddr_in6 peer;  // of TCP; of Unix only the family
   std::atomic<ConnectionState> state{ConnectionState::kNew};
-  bool may_idle = false;    // idle_timeout does not apply
+  bool may_idle = false;  // idle_timeout does not apply
   bool is_resting = false;
   memcache::ResumeState resume_state{};  // of one at rest: how it goes on; so is `user`
   std::atomic<uint64_t> last_active_ns{0};

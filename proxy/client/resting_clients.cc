@@ -19,8 +19,7 @@ constexpr size_t kMostAtOnce = 64;  // the rest follows in the loop's next round
 RestingClients::RestingClients(events::EventLoop& loop, std::function<void(ConnectionRecord&)> on_ready)
     : on_ready_(std::move(on_ready)), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_.is_open()) throw std::system_error(errno, std::system_category(), "epoll_create1");
-  readable_ =
-      Event::on_fd<&RestingClients::on_readable>(loop, epoll_.get(), events::kRead | events::kPersist, *this);
+  readable_ = Event::on_fd<&RestingClients::on_readable>(loop, epoll_.get(), events::kRead | events::kPersist, *this);
   if (!readable_.add()) throw std::system_error(errno, std::system_category(), "the clients at rest");
 }
 

@@ -192,6 +192,19 @@ class WithStore(Restart):
         stats = text.ask(b"stats\r\n", b"END\r\n")
         self.assertIn(b"STAT curr_connections 4\r\n", stats)
 
+    def test_clients_at_rest_go_on_likewise(self):
+        manager = self.manager(100)
+        fresh, text = self.client(manager), self.client(manager)
+        self.assertEqual(text.ask(b"set k 0 0 1\r\nx\r\n"), b"STORED\r\n")
+        for _ in range(2):
+            time.sleep(2.5)  # nothing comes from them: they are at rest
+            manager.restart()
+        self.assertEqual(manager.store, [])
+        time.sleep(2.5)
+        self.assertEqual(text.ask(b"get k\r\n", b"END\r\n"), b"VALUE k 0 1\r\nx\r\nEND\r\n")
+        self.assertEqual(fresh.ask(b"mn\r\n"), b"MN\r\n")
+        self.assertIn("2 clients are handed over", manager.said())
+
     def test_what_is_sent_while_nobody_is_there_is_answered(self):
         manager = self.manager(100)
         client = self.client(manager)

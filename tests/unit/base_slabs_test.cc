@@ -1,6 +1,4 @@
 // Slabs: objects have places of their own, and memory of many that have gone goes back to the system.
-#include "base/slabs.h"
-
 #include <cstring>
 #include <set>
 #include <stdexcept>
@@ -8,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/slabs.h"
 #include "sanitized.h"
 
 using egret::base::Slabs;

@@ -209,11 +209,11 @@ TEST_CASE("stats conns: listeners and connections of all workers, by descriptor,
   const std::string of_unnamed = "STAT " + std::to_string(unnamed.here.get()) + ":";
   const std::string of_tcp = "STAT " + std::to_string(tcp.here.get()) + ":";
   CHECK(whole(connections_report(proxy.source)) ==
-        "STAT 2:addr tcp:1.2.3.4:5\r\nSTAT 2:state conn_listening\r\nSTAT 2:secs_since_last_cmd 3\r\n" +
-            of_unnamed + "addr unix:<AF 1>\r\n" + of_unnamed + "listen_addr unix:<AF 1>\r\n" +  //
-            of_unnamed + "state conn_new_cmd\r\n" + of_unnamed + "secs_since_last_cmd 0\r\n" +    //
-            of_tcp + "addr " + local_address_text(tcp.there.get()) + "\r\n" +                       //
-            of_tcp + "listen_addr " + peer_address_text(tcp.there.get()) + "\r\n" +                 //
+        "STAT 2:addr tcp:1.2.3.4:5\r\nSTAT 2:state conn_listening\r\nSTAT 2:secs_since_last_cmd 3\r\n" + of_unnamed +
+            "addr unix:<AF 1>\r\n" + of_unnamed + "listen_addr unix:<AF 1>\r\n" +               //
+            of_unnamed + "state conn_new_cmd\r\n" + of_unnamed + "secs_since_last_cmd 0\r\n" +  //
+            of_tcp + "addr " + local_address_text(tcp.there.get()) + "\r\n" +                   //
+            of_tcp + "listen_addr " + peer_address_text(tcp.there.get()) + "\r\n" +             //
             of_tcp + "state conn_nread\r\n" + of_tcp + "secs_since_last_cmd 3\r\nEND\r\n");
 }
 
