@@ -410,16 +410,27 @@ void SlotPoller::execute_batch(size_t first) {
     base::prefetch_for_write(message.end + kWriteAhead);
     const op::Result result = handler_->execute(i);
     message.reserved -= wire::min_result_size(op);
-    std::byte* const end = write_result(message, i, op, result);
+    std::byte* const end = write_result(message, first, i, op, result);
     lane_work += 1 + result.work + static_cast<uint32_t>(static_cast<size_t>(end - message.end) / kBytesPerWork);
     message.end = end;
     ++message.executed;
   }
 }
 
-// Returns the end of the result.
-inline std::byte* SlotPoller::write_result(Message& message, size_t index, const op::Op& op, const op::Result& result) {
-  const size_t room = result_room(static_cast<size_t>(message.limit - message.end), message.reserved, op, result);
+// Whether a result behind that of this op, in the same message, may have a value.
+bool SlotPoller::values_follow(size_t position) const {
+  for (size_t i = position + 1; i < op_count_ && op_messages_[i] == op_messages_[position]; ++i) {
+    if (may_have_value(ops_[i].code)) return true;
+  }
+  return false;
+}
+
+// Of op `index` of the batch that begins at `first`. Returns the end of the result.
+inline std::byte* SlotPoller::write_result(Message& message, size_t first, size_t index, const op::Op& op,
+                                           const op::Result& result) {
+  const size_t left = static_cast<size_t>(message.limit - message.end);
+  const bool is_long = message.reserved > 0 && result.total_length > kTruncatedValue;
+  const size_t room = result_room(left, message.reserved, is_long && values_follow(first + index), op, result);
   if (result.total_length >= kLeastKept) [[unlikely]]
     return write_long_result(message, index, op, result, room);
   return wire::encode_result(message.end, room, op, result);

@@ -253,7 +253,8 @@ class SlotPoller {
   void execute_batches();
   std::span<op::Op> batch_from(size_t first);
   void execute_batch(size_t first);
-  std::byte* write_result(Message& message, size_t index, const op::Op& op, const op::Result& result);
+  bool values_follow(size_t position) const;
+  std::byte* write_result(Message& message, size_t first, size_t index, const op::Op& op, const op::Result& result);
   std::byte* write_long_result(Message& message, size_t index, const op::Op& op, const op::Result& result, size_t room);
   void put_off_rest();
   void put_off(const Message& message);

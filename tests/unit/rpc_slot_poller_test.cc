@@ -37,6 +37,11 @@ class EchoHandler final : public OpHandler {
   void locate() override { ++locates; }
   op::Result execute(size_t index) override {
     keys.emplace_back(ops_[index].key);
+    if (ops_[index].code == op::OpCode::kSet) {
+      op::Result stored;
+      stored.code = ResultCode::kStored;
+      return stored;
+    }
     const std::string_view key = ops_[index].key;
     const auto named = values.find(key);
     op::Result result = hit(named != values.end() ? named->second : value.empty() ? key : std::string_view(value));
@@ -494,6 +499,29 @@ TEST_CASE(
   CHECK_FALSE(results[3].is_partial());
   CHECK(results[4].is_partial());
   CHECK_MESSAGE(header.length > 16384 - 100, "the last one takes what is left");
+}
+
+TEST_CASE("a value takes most of a response if no value is behind it") {
+  constexpr wire::RegionLayout kRoomy{.lanes = 1, .window = 2, .request_slot_size = 1024, .response_slot_size = 16384};
+  Fixture f;
+  FakeServerEndpoint endpoint(kRoomy, true);
+  f.poller.attach({1, 0, 0, &endpoint, kRoomy, {kNonce, false}});
+  f.handler.value = std::string(12'000, 'l');
+  op::Op set = get_of("other");
+  set.code = op::OpCode::kSet;
+  const auto first_of = [&](uint64_t seq, const std::vector<op::Op>& ops) {
+    put_request(endpoint.requests.data(), kRoomy, 0, seq, ops);
+    REQUIRE(f.poller.poll() == 1);
+    const std::byte* const slot = endpoint.responses.data() + kRoomy.response_offset(0, seq);
+    wire::ResponseHeader header;
+    std::memcpy(&header, slot, sizeof header);
+    wire::ResultReader reader(slot + sizeof header, header.length);
+    op::Result first;
+    REQUIRE(reader.next(first));
+    return first.value.size();
+  };
+  CHECK(first_of(1, {get_of("large"), set, set}) == 12'000);
+  CHECK_MESSAGE(first_of(2, {get_of("large"), set, get_of("large")}) == 4096, "the second one wants room, too");
 }
 
 TEST_CASE("the response says how long the server took") {

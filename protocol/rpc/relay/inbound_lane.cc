@@ -120,7 +120,8 @@ size_t InboundLane::write(const Note& note, Result& result) {
   std::byte* const slot =
       binding_.endpoint->response_memory() + binding_.layout.response_offset(binding_.lane, oldest.seq);
   const size_t left = binding_.layout.response_slot_size - oldest.end;
-  const size_t room = result_room(left, oldest.owed + oldest.rest, asked_, result);
+  const size_t reserved = oldest.owed + oldest.rest;
+  const size_t room = result_room(left, reserved, reserved > 0, asked_, result);
   if (note.code == OpCode::kGet && result.code == ResultCode::kHit) keep_what_is_cut(result, room - least);
   oldest.end = static_cast<uint32_t>(wire::encode_result(slot + oldest.end, room, asked_, result) - slot);
   if (++oldest.answered == oldest.op_count) {
