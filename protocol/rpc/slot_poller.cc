@@ -95,6 +95,7 @@ SlotPoller::~SlotPoller() = default;
 LaneId SlotPoller::attach(const LaneBinding& binding) {
   EGRET_ASSERT_OWNER(owner_);
   for (Message& message : messages_) {
+    if (is_still(binding)) break;
     if (message.copy.size() < binding.layout.request_slot_size) message.copy.resize(binding.layout.request_slot_size);
   }
   auto lane = std::make_unique<Lane>();
@@ -313,6 +314,12 @@ void SlotPoller::take_messages(Awake& awake, uint64_t now_ns) {
   }
 }
 
+// Whether nobody changes a request while a round lasts: it is read in its slot.
+bool SlotPoller::is_still(const LaneBinding& binding) const {
+  const transport::Limits& limits = binding.endpoint->limits();
+  return limits.is_one_process || (limits.is_received_by_poll && binding.home == options_.partition);
+}
+
 // True when a whole, well-formed message was taken: then it will be answered in this round.
 bool SlotPoller::take_message(Awake& awake, uint64_t now_ns) {
   Lane& lane = *lanes_[awake.id];
@@ -326,7 +333,7 @@ bool SlotPoller::take_message(Awake& awake, uint64_t now_ns) {
   }
   const wire::Seal& seal = lane.binding.seal;
   const bool is_whole =
-      lane.binding.endpoint->limits().is_one_process
+      is_still(lane.binding)
           ? wire::view_request(awake.request, layout.request_slot_size, seal, awake.expected, message.request)
           : wire::read_request(awake.request, layout.request_slot_size, seal, awake.expected, message.copy.data(),
                                message.request);

@@ -247,6 +247,7 @@ class SlotPoller {
   void serve_behind();
   void gather();
   void take_messages(Awake& awake, uint64_t now_ns);
+  bool is_still(const LaneBinding& binding) const;
   bool take_message(Awake& awake, uint64_t now_ns);
   wire::DecodeError decode_ops(const Lane& lane, Message& message);
   bool decode_request(Lane& lane, Message& message);

@@ -112,7 +112,8 @@ struct Limits {
   // of a delivery are in response_image(). data_fd() is a socket: poll() looks at it only after ready(). A lane is rung
   // by its requests themselves.
   bool results_are_pushed = false;
-  bool sends_pieces = false;      // server: deliver_pieces() sends without a copy
+  bool sends_pieces = false;         // server: deliver_pieces() sends without a copy
+  bool is_received_by_poll = false;  // server: request memory changes only within the home's poll()
   bool is_one_process = false;    // both ends are: requests are read in their slots, and results may lend (op/loan.h)
   bool needs_keep_alive = false;  // a peer that dies says nothing by itself: call keep_alive() every kKeepAliveNs
   std::string_view transport{};   // server: its name, one of transport_names()

@@ -152,6 +152,7 @@ class FakeServerEndpoint final : public transport::ServerEndpoint {
   void close() override {}
   void signal_rings() { limits_.ring_is_wakeup = true; }  // from now on each shows at `fd`
   void push_results() { limits_.results_are_pushed = true; }
+  void receive_by_poll() { limits_.is_received_by_poll = true; }
   // As an endpoint with lane rings from now on: poll_lane() calls `find`.
   void give_lane_rings(std::function<size_t(uint32_t lane, std::span<transport::Event>)> find) {
     limits_.has_lane_rings = limits_.ring_is_wakeup = true;

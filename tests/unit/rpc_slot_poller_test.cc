@@ -37,6 +37,7 @@ class EchoHandler final : public OpHandler {
   void locate() override { ++locates; }
   op::Result execute(size_t index) override {
     keys.emplace_back(ops_[index].key);
+    key_places.push_back(ops_[index].key.data());
     if (ops_[index].code == op::OpCode::kSet) {
       op::Result stored;
       stored.code = ResultCode::kStored;
@@ -58,6 +59,7 @@ class EchoHandler final : public OpHandler {
   bool keeps = true;
   int asked_to_keep = 0;
   std::vector<std::string> keys;
+  std::vector<const char*> key_places;
   std::deque<std::string> foreseen;  // and not prepared yet
   std::vector<size_t> batches;
   std::vector<LaneId> dropped;
@@ -522,6 +524,23 @@ TEST_CASE("a value takes most of a response if no value is behind it") {
   };
   CHECK(first_of(1, {get_of("large"), set, set}) == 12'000);
   CHECK_MESSAGE(first_of(2, {get_of("large"), set, get_of("large")}) == 4096, "the second one wants room, too");
+}
+
+TEST_CASE("a request that only the home's poll() can change is read in its slot by the home") {
+  Fixture f;
+  const auto is_read_in_place = [&](uint64_t session, uint32_t home) {
+    FakeServerEndpoint endpoint(kLayout, false);
+    endpoint.receive_by_poll();
+    f.attach(session, home, &endpoint);
+    put_request(endpoint.requests.data(), kLayout, 0, 1, std::vector<op::Op>{get_of("key")});
+    REQUIRE(f.poller.poll() == 1);
+    f.poller.detach(session);
+    const char* const begin = reinterpret_cast<const char*>(endpoint.requests.data());
+    const char* const place = f.handler.key_places.back();
+    return place >= begin && place < begin + kLayout.request_bytes();
+  };
+  CHECK(is_read_in_place(1, 0));
+  CHECK_FALSE_MESSAGE(is_read_in_place(2, 1), "its home may receive meanwhile");
 }
 
 TEST_CASE("the response says how long the server took") {

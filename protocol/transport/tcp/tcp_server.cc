@@ -40,6 +40,7 @@ class TcpServerEndpoint final : public ServerEndpoint, private FrameSink {
                .ring_is_wakeup = true,
                .results_are_pushed = true,
                .sends_pieces = true,
+               .is_received_by_poll = true,
                .transport = "tcp"};
     channel_.open(std::move(socket));
     set_options(channel_.fd());
