@@ -21,9 +21,10 @@ namespace {
 // What one read may bring beyond the frame that is under way, and what is gathered to be encrypted. It is empty again when
 // read_some() and flush() return, so all connections of a thread share it.
 constexpr size_t kScratch = 64 << 10;
-// Behind a long body: what comes next is probably another one, of which all but the beginning is to go to its place.
+// Soon after a long body: what comes next is probably another one, of which all but the beginning is to go to its place.
 constexpr size_t kLongBody = 32 << 10;
 constexpr size_t kBehindLong = 4 << 10;
+constexpr uint64_t kSoon = 16;  // frames
 thread_local std::array<std::byte, kScratch> t_scratch;
 
 // A peer that acknowledges nothing for this long is dead. The kernel probes idle connections, which wakes nobody.
@@ -74,6 +75,7 @@ bool FrameReader::end_body(FrameSink& sink) {
     std::memcpy(place_, first_word_.data(), head_.length);
   }
   head_have_ = 0;
+  since_long_ = head_.length >= kLongBody ? 0 : since_long_ + 1;
   return sink.take(head_);
 }
 
@@ -90,15 +92,15 @@ void FrameReader::add_body(std::span<const std::byte> bytes) {
 bool FrameReader::consume(std::span<const std::byte> bytes, FrameSink& sink) {
   while (!bytes.empty()) {
     const size_t taken = std::min(bytes.size(), missing());
-    if (!in_body()) {
+    if (!is_in_body()) {
       std::memcpy(reinterpret_cast<std::byte*>(&head_) + head_have_, bytes.data(), taken);
       head_have_ += taken;
-      if (in_body() && !begin_body(sink)) return false;
+      if (is_in_body() && !begin_body(sink)) return false;
     } else {
       add_body(bytes.first(taken));
     }
     bytes = bytes.subspan(taken);
-    if (in_body() && missing() == 0 && !end_body(sink)) return false;
+    if (is_in_body() && missing() == 0 && !end_body(sink)) return false;
   }
   return true;
 }
@@ -147,10 +149,11 @@ FrameReader::Found FrameReader::read_tls(Channel& channel, FrameSink& sink) {
 FrameReader::Found FrameReader::read_some(Channel& channel, FrameSink& sink) {
   if (!channel.is_plain()) return read_tls(channel, sink);
   // The rest of a body that is under way goes straight to its place.
-  const size_t rest = in_body() && body_have_ >= sizeof(uint64_t) ? missing() : 0;
+  const size_t rest = is_in_body() && body_have_ >= sizeof(uint64_t) ? missing() : 0;
   std::array<iovec, 2> pieces{};
   pieces[0] = {rest > 0 ? place_ + body_have_ : nullptr, rest};
-  const size_t beyond = head_.length >= kLongBody ? kBehindLong : t_scratch.size();
+  const bool expects_long = since_long_ < kSoon || (rest > 0 && head_.length >= kLongBody);
+  const size_t beyond = expects_long ? kBehindLong : t_scratch.size();
   pieces[1] = {t_scratch.data(), beyond};
   const ssize_t got = channel.receive(std::span<iovec>(pieces).subspan(rest > 0 ? 0 : 1));
   if (got <= 0) return ended(got, channel);

@@ -89,6 +89,8 @@ class FrameReader {
   Found read_some(Channel& channel, FrameSink& sink);
   // For tests: as if the socket had given these bytes. False: a violation.
   bool consume(std::span<const std::byte> bytes, FrameSink& sink);
+  // Whether a part of a frame's body has come.
+  bool is_in_body() const { return head_have_ == sizeof(FrameHead); }
   const std::string& failure() const { return failure_; }
   // Whether it is that the peer closed the connection, or has reset it.
   bool has_peer_closed() const { return has_peer_closed_; }
@@ -98,8 +100,7 @@ class FrameReader {
 
  private:
   Found read_tls(Channel& channel, FrameSink& sink);
-  bool in_body() const { return head_have_ == sizeof(FrameHead); }
-  size_t missing() const { return in_body() ? head_.length - body_have_ : sizeof(FrameHead) - head_have_; }
+  size_t missing() const { return is_in_body() ? head_.length - body_have_ : sizeof(FrameHead) - head_have_; }
   bool begin_body(FrameSink& sink);
   bool end_body(FrameSink& sink);
   void add_body(std::span<const std::byte> bytes);
@@ -108,6 +109,7 @@ class FrameReader {
   FrameHead head_;
   size_t head_have_ = 0;
   size_t body_have_ = 0;
+  uint64_t since_long_ = UINT32_MAX;  // frames since one with a long body
   std::byte* place_ = nullptr;
   alignas(uint64_t) std::array<std::byte, sizeof(uint64_t)> first_word_{};  // of the body, until all of it is there
   std::string failure_;

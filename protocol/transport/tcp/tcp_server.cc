@@ -226,12 +226,14 @@ Status TcpServerEndpoint::create_region(const RegionShape& shape) {
 }
 
 void TcpServerEndpoint::read_more() {
-  const FrameReader::Found found = reader_.read_some(channel_, *this);
+  FrameReader::Found found = reader_.read_some(channel_, *this);
+  // The rest of a long request goes to its place by a second read, for which nobody need wake this thread.
+  if (found == FrameReader::Found::kMore && reader_.is_in_body()) found = reader_.read_some(channel_, *this);
   if (found == FrameReader::Found::kEnd) break_off(reader_.failure());
   if (found == FrameReader::Found::kViolation) break_off("the peer sent a frame that has no place");
 }
 
-// One read in each call: data_fd() goes on to be readable while there is more, and others have their turn.
+// One read in each call, or two: data_fd() goes on to be readable while there is more, and others have their turn.
 size_t TcpServerEndpoint::poll(std::span<Event> events) {
   if (std::exchange(is_ready_, false) && !is_broken_) read_more();
   size_t found = 0;
