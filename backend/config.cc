@@ -32,6 +32,7 @@ constexpr uint64_t kLeastSessionMemory = 16 << 10;
 // meanwhile, and is woken, costs both more than that.
 constexpr uint64_t kEmbeddedIdleNs = 50'000;
 constexpr uint32_t kLeastDefaultSlot = 4 << 10;
+constexpr uint32_t kUsualRequestSlot = 16 << 10;
 constexpr const char* kMainSecret = "main";
 constexpr uint64_t kMemoryPerPartition = 64 * kMiB;  // with less memory another partition is not worth its thread
 
@@ -135,7 +136,8 @@ Status parse_slot_size(const Options& options, const char* name, uint32_t& size)
 }
 
 // Makes default slots smaller if a whole window of them would take too much memory, since a smaller window costs more.
-// Halves the larger one of the two first.
+// Halves the larger one of the two first; before that a request slot that is longer than most have it, which only saves
+// parts of large sets.
 void shrink_defaults(const Options& options, const wire::RegionLayout& wanted, SessionSize& size) {
   wire::RegionLayout layout = wanted;
   const auto spare = [&](const char* name, uint32_t slot) {
@@ -145,8 +147,12 @@ void shrink_defaults(const Options& options, const wire::RegionLayout& wanted, S
     const uint32_t request = spare("request_slot_size", size.request_slot);
     const uint32_t response = spare("response_slot_size", size.response_slot);
     if (request == 0 && response == 0) return;
-    uint32_t& larger = response >= request ? size.response_slot : size.request_slot;
-    larger = std::max(larger / 2, kLeastDefaultSlot);
+    if (request > kUsualRequestSlot) {
+      size.request_slot = std::max(request / 2, kUsualRequestSlot);
+    } else {
+      uint32_t& larger = response >= request ? size.response_slot : size.request_slot;
+      larger = std::max(larger / 2, kLeastDefaultSlot);
+    }
     layout.request_slot_size = size.request_slot;
     layout.response_slot_size = size.response_slot;
   }

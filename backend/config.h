@@ -45,10 +45,11 @@ struct Config {
   // With large slots a large value takes few messages. Over rdma slots are pinned memory, there may be many more
   // sessions, and a large response slot saves no READ; so slots are small. Two local response slots hold 100 KiB. Over
   // tcp a slot's memory is touched only as far as its messages reach, so one holds 128 KiB, and there are few, since each
-  // round of them goes through the cache. Sizes are no powers of two, so that slots spread evenly over the sets of the
-  // caches.
+  // round of them goes through the cache. A request slot takes half of what a proxy reads of a client at once, and a set of
+  // 100 KiB three of the eight: with seven smaller ones gets wait for it, and a round of eight larger ones leaves the cache.
+  // Sizes are no powers of two, so that slots spread evenly over the sets of the caches.
   SessionSize local_session{.window = 32, .request_slot = 16 << 10, .response_slot = 52 << 10, .most_memory = 8 << 20};
-  SessionSize tcp_session{.window = 8, .request_slot = 16 << 10, .response_slot = 132 << 10, .most_memory = 8 << 20};
+  SessionSize tcp_session{.window = 8, .request_slot = 38 << 10, .response_slot = 132 << 10, .most_memory = 8 << 20};
   SessionSize rdma_session{.window = 32, .request_slot = 4 << 10, .response_slot = 4 << 10, .most_memory = 1 << 20};
   access::Room room;                 // what this process may have
   access::Needs needs;               // and what sessions take of it

@@ -48,7 +48,7 @@ TEST_CASE("the defaults serve a laptop") {
   CHECK(config.local_session.response_slot == 52 << 10);
   CHECK(config.local_session.most_memory == 8 << 20);
   CHECK(config.tcp_session.window == 8);
-  CHECK(config.tcp_session.request_slot == 16 << 10);
+  CHECK(config.tcp_session.request_slot == 38 << 10);
   CHECK(config.tcp_session.response_slot == 132 << 10);
   CHECK(config.tcp_session.most_memory == 8 << 20);
   CHECK(config.rdma_session.window == 32);
@@ -133,6 +133,11 @@ TEST_CASE("slots that no region can be made of are refused with the arithmetic")
   const Config many = config_of({"partitions=16", "memory=64MiB"});
   CHECK(many.tcp_session.request_slot == 16 << 10);
   CHECK(many.tcp_session.response_slot == 33 << 10);
+  const Config some = config_of({"partitions=7", "memory=64MiB"});
+  CHECK(some.tcp_session.request_slot == 16 << 10);
+  CHECK_MESSAGE(some.tcp_session.response_slot == 66 << 10, "seven windows of 16 + 132 KiB are more than 8 MiB");
+  CHECK(config_of({"partitions=6", "memory=64MiB"}).tcp_session.request_slot == 38 << 10);
+  CHECK(config_of({"partitions=6", "memory=64MiB"}).tcp_session.response_slot == 132 << 10);
   const Config half = config_of({"partitions=9", "memory=64MiB", "request_slot_size=16KiB"});
   CHECK(half.local_session.request_slot == 16 << 10);
   CHECK(half.local_session.response_slot == 6656);
