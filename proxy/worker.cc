@@ -564,7 +564,7 @@ void Worker::read_inbox() {
     drain_ns = inbox_stop_ns_;
   }
   if (is_reload) {
-    clients_.wake_all();
+    clients_.prepare(*context_.proxy.config.get());
     context_.take_config();
     take_membership();
     clients_.on_reload();

@@ -27,14 +27,6 @@ constexpr size_t aligned(size_t bytes) {
 
 }  // namespace
 
-// Before each object.
-struct alignas(kAlignment) Slabs::Place {
-  Slab* slab;
-  Place* next_free;
-
-  void* object() { return this + 1; }
-};
-
 // At the beginning of its memory.
 struct alignas(kAlignment) Slabs::Slab {
   Slabs* owner;
@@ -60,11 +52,16 @@ Slabs::~Slabs() {
 Slabs::Slab& Slabs::slab_with_room() {
   while (full_ < slabs_.size() && !slabs_[full_]->has_room()) ++full_;
   if (full_ < slabs_.size()) return *slabs_[full_];
-  slabs_.reserve(slabs_.size() + 1);
   void* const memory = ::mmap(nullptr, kSlabBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  slabs_.push_back(new (memory) Slab{
-      .owner = this, .index = slabs_.size(), .unused = static_cast<std::byte*>(memory) + sizeof(Slab)});
+  try {
+    slabs_.push_back(nullptr);
+  } catch (...) {
+    ::munmap(memory, kSlabBytes);
+    throw;
+  }
+  slabs_.back() = new (memory)
+      Slab{.owner = this, .index = slabs_.size() - 1, .unused = static_cast<std::byte*>(memory) + sizeof(Slab)};
   return *slabs_.back();
 }
 
@@ -92,8 +89,9 @@ void Slabs::give(void* object) {
 void Slabs::drop_if_spare(Slab& slab) {
   const auto has_room = [&slab](const Slab* each) { return each != &slab && each->has_room(); };
   if (std::none_of(slabs_.begin() + static_cast<std::ptrdiff_t>(full_), slabs_.end(), has_room)) return;
-  slabs_.erase(slabs_.begin() + static_cast<std::ptrdiff_t>(slab.index));
-  for (size_t i = slab.index; i < slabs_.size(); ++i) slabs_[i]->index = i;
+  slabs_[slab.index] = slabs_.back();
+  slabs_[slab.index]->index = slab.index;
+  slabs_.pop_back();
   full_ = std::min(full_, slabs_.size());
   ::munmap(&slab, kSlabBytes);
 }

@@ -1,7 +1,7 @@
 // Objects of one size, of which there may be many for a while: connections, their events. A heap would keep their memory,
 // since small objects that stay lie between them; here it goes back to the system with the last object of a slab.
 //
-//   take() ─▶ the oldest slab with room, or a new one      give() ─▶ its slab ─ empty, and another has room ─▶ the system
+//   take() ─▶ a slab with room, or a new one      give() ─▶ its slab ─ empty, and another has room ─▶ the system
 //
 // Thread: one at a time. Memory: kSlabBytes a slab, of which only what was taken is resident. Under ASan each object is the
 // heap's, which finds uses of freed ones.
@@ -11,6 +11,8 @@
 #include <memory>
 #include <utility>
 #include <vector>
+
+#include "base/check.h"
 
 namespace egret::base {
 
@@ -41,6 +43,8 @@ class Slabs {
   // `T` is no larger than object_bytes.
   template <class T, class... Arguments>
   Owned<T> make(Arguments&&... arguments) {
+    static_assert(alignof(T) <= alignof(std::max_align_t));
+    EGRET_DCHECK(sizeof(Place) + sizeof(T) <= place_bytes_);
     void* const room = take();
     try {
       return Owned<T>(new (room) T(std::forward<Arguments>(arguments)...));
@@ -52,13 +56,19 @@ class Slabs {
 
  private:
   struct Slab;
-  struct Place;
+  // Before each object.
+  struct alignas(std::max_align_t) Place {
+    Slab* slab;
+    Place* next_free;
+
+    void* object() { return this + 1; }
+  };
   Slab& slab_with_room();
   void drop_if_spare(Slab& slab);
 
   const size_t place_bytes_;
-  std::vector<Slab*> slabs_;  // oldest first
-  size_t full_ = 0;           // so many of the first have no room
+  std::vector<Slab*> slabs_;
+  size_t full_ = 0;  // so many of the first have no room
 };
 
 }  // namespace egret::base

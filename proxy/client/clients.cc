@@ -13,7 +13,9 @@ namespace egret::proxy {
 using events::Event;
 
 namespace {
-constexpr std::chrono::microseconds kLookForRest{Connection::kRestAfterNs / 1000};
+constexpr size_t kMostToRest = 128;  // at once: 3 µs each
+constexpr std::chrono::milliseconds kGoOnLooking{1};
+constexpr uint64_t kMostBetweenLooksNs = 8'000'000'000;
 constexpr std::chrono::seconds kReturnMemoryAfter{1};
 constexpr size_t kWorthReturning = 32 << 20;
 // Client timeouts are checked at most this often within the shortest of them, so a client may exceed its timeout by an
@@ -37,9 +39,10 @@ Clients::Clients(WorkerContext& worker)
 // ------------------------------------------------------------------------------------------------------------
 
 void Clients::take_in(NewClient client) {
-  ConnectionRecord& record = worker_.stats.connections.add(client.tls ? client.tls->fd() : client.plain.get());
+  const int fd = client.tls ? client.tls->fd() : client.plain.get();
+  const uint64_t active_ns = client.resume_state ? client.last_active_ns : worker_.pass_ns;
+  ConnectionRecord& record = worker_.stats.connections.add(fd, active_ns);
   record.may_idle = client.may_idle;
-  record.last_active_ns = client.resume_state ? client.last_active_ns : worker_.pass_ns;
   if (client.resume_state) record.resume_state = *client.resume_state;
   worker_.stats.curr_connections.add(1);
   worker_.stats.total_connections.add(1);
@@ -52,7 +55,7 @@ Connection& Clients::add(base::UniqueFd plain, std::unique_ptr<ClientSocket> tls
   Connection& connection = *connections_.back();
   connection.index = connections_.size() - 1;
   check_timeouts_at(connection.times_out_ns());
-  if (!look_for_rest_.pending()) look_for_rest_.add(kLookForRest);
+  if (!look_for_rest_.pending() || rest_look_ns_ > Connection::kRestAfterNs) look_again(true, false);
   return connection;
 }
 
@@ -62,30 +65,53 @@ Connection& Clients::wake(ConnectionRecord& record) {
   return add(resting_.end(record), nullptr, record);
 }
 
-void Clients::wake_all() {
-  std::vector<ConnectionRecord*> resting;
+template <typename Is>
+void Clients::wake_those(const Is& is) {
+  std::vector<ConnectionRecord*> found;
   worker_.stats.connections.visit_all([&](ConnectionRecord& record) {
-    if (record.is_resting) resting.push_back(&record);
+    if (record.is_resting && is(record)) found.push_back(&record);
   });
-  for (ConnectionRecord* record : resting) wake(*record);
+  for (ConnectionRecord* record : found) wake(*record);
 }
 
-// It looks at all connections, so that a request need not touch a timer. A worker without connections that may come to rest
-// has no timer.
+// Those that would go on as others after a rest: rights are renewed, and what a client must speak and say stays as it was when
+// it connected.
+void Clients::prepare(const Config& next) {
+  const Config& now = *worker_.config;
+  if (&next == &now) return;  // members have changed
+  const bool is_other = next.protocol != now.protocol || (next.credentials == nullptr) != (now.credentials == nullptr);
+  wake_those([&](const ConnectionRecord& record) { return is_other || record.user != nullptr; });
+}
+
+// It looks at all connections, so that a request need not touch a timer; many come to rest by and by, so that others do not
+// wait for that.
 void Clients::put_to_rest() {
   worker_.begin_pass();
-  bool may_others = false;
-  for (size_t i = connections_.size(); i-- > 0;) {
-    Connection& connection = *connections_[i];
+  if (unlooked_ == 0) may_soon_ = may_later_ = false;
+  size_t left = unlooked_ == 0 ? connections_.size() : std::min(unlooked_, connections_.size());
+  for (size_t rested = 0; left > 0 && rested < kMostToRest; --left) {
+    Connection& connection = *connections_[left - 1];
     const Connection::Rest when = connection.may_rest();
-    const bool rests = when == Connection::Rest::kNow && connection.rest(resting_);
-    if (rests) {
+    if (when == Connection::Rest::kNow && connection.rest(resting_)) {
       worker_.stats.resting_connections.add(1);
       remove(connection);
+      ++rested;
+    } else {
+      may_soon_ |= when == Connection::Rest::kSoon;
+      may_later_ |= when == Connection::Rest::kNow || when == Connection::Rest::kLater;
     }
-    may_others |= !rests && when != Connection::Rest::kNever;
   }
-  if (may_others) look_for_rest_.add(kLookForRest);
+  unlooked_ = left;
+  if (left > 0) return look_for_rest_.add(kGoOnLooking);
+  look_again(may_soon_, may_later_);
+}
+
+// For who waits for its client, say for the rest of a command, it looks less and less often. A worker without connections
+// that may come to rest has no timer.
+void Clients::look_again(bool may_soon, bool may_later) {
+  if (!may_soon && !may_later) return;
+  rest_look_ns_ = may_soon ? Connection::kRestAfterNs : std::min(2 * rest_look_ns_, kMostBetweenLooksNs);
+  look_for_rest_.add(std::chrono::microseconds(rest_look_ns_ / 1000));
 }
 
 void Clients::remove(const Connection& connection) {
@@ -168,7 +194,7 @@ void Clients::on_reload() {
 }
 
 void Clients::last_call() {
-  wake_all();
+  wake_those([](const ConnectionRecord&) { return true; });
   // This may list a connection as dead; connections are destroyed only at the end of the pass.
   for (const auto& connection : connections_) connection->last_call();
 }
@@ -211,17 +237,12 @@ void Clients::on_timeouts() {
 // Wakes those that are idle for too long, which on_timeouts() then ends. Returns when the next one will be.
 uint64_t Clients::time_out_resting() {
   uint64_t next_ns = Connection::kNever;
-  std::vector<ConnectionRecord*> late;
-  worker_.stats.connections.visit_all([&](ConnectionRecord& record) {
-    if (!record.is_resting || record.may_idle) return;
+  wake_those([&](const ConnectionRecord& record) {
+    if (record.may_idle) return false;
     const uint64_t ends_ns = record.last_active_ns.load(std::memory_order_relaxed) + worker_.timeouts.idle_ns;
-    if (ends_ns > worker_.pass_ns) {
-      next_ns = std::min(next_ns, ends_ns);
-    } else {
-      late.push_back(&record);
-    }
+    if (ends_ns > worker_.pass_ns) next_ns = std::min(next_ns, ends_ns);
+    return ends_ns <= worker_.pass_ns;
   });
-  for (ConnectionRecord* record : late) wake(*record);
   return next_ns;
 }
 

@@ -37,8 +37,8 @@ class Clients {
   // While a large value waits for memory, those that hold one and do not read it are disconnected. The answer has begun, so
   // it cannot be replaced by an error. While input takes much memory, those that do not complete their command are.
   void disconnect_stalled();
-  // Another configuration: before it is in force, and after.
-  void wake_all();
+  // A configuration is about to be taken, which may be the present one; and it was.
+  void prepare(const Config& next);
   void on_reload();
   // The worker stops (Connection::last_call()); then called now and then.
   void last_call();
@@ -48,9 +48,12 @@ class Clients {
 
  private:
   Connection& wake(ConnectionRecord& record);
+  template <typename Is>
+  void wake_those(const Is& is);
   Connection& add(base::UniqueFd plain, std::unique_ptr<ClientSocket> tls, ConnectionRecord& record);
   void remove(const Connection& connection);
   void put_to_rest();
+  void look_again(bool may_soon, bool may_later);
   void return_memory();
   void check_timeouts_at(uint64_t ends_ns);
   void on_timeouts();
@@ -60,9 +63,12 @@ class Clients {
   base::Slabs slabs_{sizeof(Connection)};  // outlives connections_
   std::vector<base::Slabs::Owned<Connection>> connections_;
   RestingClients resting_;
-  events::Event look_for_rest_;                        // pending while a connection may come to rest
-  events::Event return_memory_;                        // pending for a while after connections were destroyed
-  events::Event timeouts_;                             // pending while a client may run into a timeout
+  events::Event look_for_rest_;                       // pending while a connection may come to rest
+  uint64_t rest_look_ns_ = Connection::kRestAfterNs;  // until the next look
+  size_t unlooked_ = 0;                        // how many of connections_ this look has still to see; 0: it is over
+  bool may_soon_ = false, may_later_ = false;  // of those that this look has seen
+  events::Event return_memory_;                // pending for a while after connections were destroyed
+  events::Event timeouts_;                     // pending while a client may run into a timeout
   uint64_t timeouts_checked_ns_ = Connection::kNever;  // when timeouts_ fires
 };
 

@@ -348,11 +348,10 @@ bool Connection::hand_over() {
 
 Connection::Rest Connection::may_rest() const {
   if (state_ != State::kOpen || watch_ != nullptr || !socket_.is_plain()) return Rest::kNever;
+  if (worker_.pass_ns < record_.last_active_ns.load(std::memory_order_relaxed) + kRestAfterNs) return Rest::kSoon;
   const bool is_listed = listed_for_output || listed_for_resume;
   const bool is_quiet = is_at_rest() && rest_size_ == 0 && reading_ && !sending_waits_ && !is_listed;
-  const uint64_t last_ns = record_.last_active_ns.load(std::memory_order_relaxed);
-  if (!is_quiet || worker_.pass_ns < last_ns + kRestAfterNs) return Rest::kLater;
-  return dispatcher_.may_rest() ? Rest::kNow : Rest::kLater;
+  return is_quiet && dispatcher_.may_rest() ? Rest::kNow : Rest::kLater;
 }
 
 bool Connection::rest(RestingClients& resting) {

@@ -56,7 +56,9 @@ class Connection final : private ReplyObserver, private CommandObserver {
   // The client has sent something while it was at rest.
   void read_at_once() { on_readable(); }
   static constexpr uint64_t kRestAfterNs = 1'000'000'000;
-  enum class Rest : uint8_t { kNow, kLater, kNever };
+  // kSoon: when it has been quiet for kRestAfterNs. kLater: it waits for its client, or for memory. kNever: TLS has a state,
+  // and a watcher is sent lines at any time.
+  enum class Rest : uint8_t { kNow, kSoon, kLater, kNever };
   Rest may_rest() const;
   // With kNow: hands the client over to `resting`; then this is destroyed. False: it cannot rest.
   bool rest(RestingClients& resting);

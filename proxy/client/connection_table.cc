@@ -114,7 +114,8 @@ std::string text_of_end(int fd, const AskSystem& ask) {
 
 }  // namespace
 
-ConnectionRecord::ConnectionRecord(int descriptor) : fd(descriptor), peer(peer_of(descriptor)) {}
+ConnectionRecord::ConnectionRecord(int descriptor, uint64_t active_ns)
+    : fd(descriptor), peer(peer_of(descriptor)), last_active_ns(active_ns) {}
 
 std::string address_text(const sockaddr& address) {
   char host[INET6_ADDRSTRLEN] = "";

@@ -29,7 +29,7 @@ struct User;
 enum class ConnectionState : uint8_t { kNew, kReading, kValue, kCommand, kWaiting, kWriting, kClosing };
 
 struct ConnectionRecord {
-  explicit ConnectionRecord(int descriptor);
+  ConnectionRecord(int descriptor, uint64_t active_ns);
 
   const int fd;
   const sockaddr_in6 peer;  // of TCP; of Unix only the family
@@ -37,7 +37,7 @@ struct ConnectionRecord {
   bool may_idle = false;  // idle_timeout does not apply
   bool is_resting = false;
   memcache::ResumeState resume_state{};  // of one at rest: how it goes on; so is `user`
-  std::atomic<uint64_t> last_active_ns{0};
+  std::atomic<uint64_t> last_active_ns;
   std::shared_ptr<const User> user{};  // as ClientContext's
 };
 static_assert(sizeof(ConnectionRecord) == 64);
@@ -45,9 +45,10 @@ static_assert(sizeof(ConnectionRecord) == 64);
 class ConnectionTable {
  public:
   // No two clients of a table have the same descriptor: one is removed before its descriptor is closed.
-  ConnectionRecord& add(int fd) {
+  ConnectionRecord& add(int fd, uint64_t active_ns) {
     const std::lock_guard lock(mutex_);
-    return const_cast<ConnectionRecord&>(*records_.emplace(fd).first);  // the order goes by `fd`, which does not change
+    return const_cast<ConnectionRecord&>(
+        *records_.emplace(fd, active_ns).first);  // the order goes by `fd`, which does not change
   }
   void remove(const ConnectionRecord& record) {
     const std::lock_guard lock(mutex_);

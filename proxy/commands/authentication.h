@@ -28,6 +28,8 @@ class Authentication final : private VerificationWaiter {
   Outcome sasl();
   // An empty first message of SASL was answered; the next one is to have the password.
   bool is_under_way() const { return sasl_started_; }
+  // The client has guessed and was not right yet: how often it may guess is known here.
+  bool has_guessed() const { return guesses_ != nullptr; }
   // A guess waits; the observer's on_resumable() tells that it is over.
   bool is_running() const { return is_running_; }
 

@@ -29,7 +29,7 @@ std::optional<memcache::ResumeState> Dispatcher::resume_state() const {
 // before they were not any more still must: only its parser knows.
 bool Dispatcher::may_rest() const {
   const auto state = resume_state();
-  if (!state) return false;
+  if (!state || authentication_.has_guessed()) return false;
   const bool must = client_.parser.must_authenticate();
   const bool as_a_new_one = must == (client_.config->credentials != nullptr);
   return as_a_new_one || (!must && state->has_authenticated);

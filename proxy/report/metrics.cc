@@ -84,9 +84,8 @@ constexpr ClientMetric kClientMetrics[] = {
     {"egret_proxy_connections", kGauge, "Open client connections.",
      [](Source s) { return sum(s, &WorkerStats::curr_connections); }},
     {"egret_proxy_connections_at_rest", kGauge,
-     "Open client connections for which nothing is under way, and from which nothing has come for a second: each takes "
-     "a "
-     "hundred bytes instead of two thousand.",
+     "Open client connections that take a hundred bytes, since nothing is under way and nothing has come for a second "
+     "or two; of TLS and of watchers there are none.",
      [](Source s) { return sum(s, &WorkerStats::resting_connections); }},
     {"egret_proxy_max_connections", kGauge, "The limit of client connections (`max_connections`).",
      [](Source s) { return figure(s.config.get()->max_connections); }},

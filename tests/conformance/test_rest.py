@@ -103,9 +103,11 @@ def test_who_has_something_under_way_is_not_at_rest(egret):
     say(in_value, b"", b"MN\r\n")
     say(in_value, b"v" * 300_000 + b"\r\n", b"STORED\r\n")
     say(reader, b"", (b"VALUE big 0 900000\r\n" + b"x" * 900_000 + b"\r\nEND\r\n") * 30)
-    say(watcher, b"", b"OK\r\n")
     ask(egret.address, b"set seen 0 0 1\r\nx\r\n")
-    assert b"seen" in watcher.recv(65536)
+    told = b""
+    while b"key=seen" not in told:
+        told += watcher.recv(65536)
+    assert told.startswith(b"OK\r\n")
     closed(watcher)
     at_rest(egret, 4)  # what they had begun is over
     closed(half, in_value, reader, rests)
@@ -217,6 +219,32 @@ def test_users_and_their_rights_go_on_and_follow_a_reload(tmp_path):
         say(reader, b"get shop:1\r\n", refused)
         closed(reader, writer, everything, stranger, of_binary)
     finally:
+        server.stop()
+
+
+def test_guesses_are_remembered(tmp_path):
+    """On one connection no more may be guessed than auth_guesses, however long it is quiet between."""
+    users = tmp_path / "users"
+    users.write_text("anna:secret\n")
+    users.chmod(0o600)
+    server = Egret(proxies=0)
+    address = ("127.0.0.1", servers.free_port())
+    proxy = Configured(tmp_path, "egret-proxy", {"listen": "tcp:%s:%d" % address, "backends": server.backend_address, **ADMIN,
+                                                 "auth_file": users, "auth_guesses": 2, "auth_guess_interval": "1h"})
+    try:
+        wait_for(lambda: is_listening(address), "the proxy to listen")
+        with connect(address) as guesser, connect(address) as other:
+            for number in range(2):
+                say(guesser, b"set auth 0 0 7\r\nuser%d x\r\n" % number, b"CLIENT_ERROR authentication failure\r\n")
+            wait_for(lambda: figure_of(proxy.daemon, AT_REST) == 1, "the other one to rest")
+            time.sleep(2.5)
+            guesser.sendall(b"set auth 0 0 7\r\nuser3 x\r\n")
+            guesser.settimeout(3)
+            with pytest.raises(TimeoutError):
+                guesser.recv(100)
+            say(other, b"set auth 0 0 11\r\nanna secret\r\n", b"STORED\r\n")
+    finally:
+        proxy.daemon.stop()
         server.stop()
 
 

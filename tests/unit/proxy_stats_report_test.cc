@@ -198,11 +198,10 @@ TEST_CASE("stats conns: listeners and connections of all workers, by descriptor,
   Proxy proxy;
   proxy.source.listeners.set({{2, "tcp:1.2.3.4:5"}});
   const Ends unnamed = unix_ends(), gone = unix_ends(), tcp = tcp_ends();
-  auto& gone_record = proxy.source.workers[0]->connections.add(gone.here.get());
-  auto& one = proxy.source.workers[0]->connections.add(tcp.here.get());
+  auto& gone_record = proxy.source.workers[0]->connections.add(gone.here.get(), 0);
+  auto& one = proxy.source.workers[0]->connections.add(tcp.here.get(), proxy.clock.now_ns());
   one.state = ConnectionState::kValue;
-  one.last_active_ns = proxy.clock.now_ns();
-  auto& two = proxy.source.workers[1]->connections.add(unnamed.here.get());
+  auto& two = proxy.source.workers[1]->connections.add(unnamed.here.get(), 0);
   proxy.source.workers[0]->connections.remove(gone_record);
   proxy.clock.advance_seconds(3);
   two.last_active_ns = proxy.clock.now_ns();
@@ -221,7 +220,7 @@ TEST_CASE("stats conns: the address of a client that has reset its connection is
   Proxy proxy;
   Ends tcp = tcp_ends();
   const std::string address = local_address_text(tcp.there.get());
-  const auto& record = proxy.source.workers[0]->connections.add(tcp.here.get());
+  const auto& record = proxy.source.workers[0]->connections.add(tcp.here.get(), 0);
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   REQUIRE(::setsockopt(tcp.there.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
   tcp.there.reset();
@@ -239,7 +238,7 @@ TEST_CASE("stats conns of many connections comes in pages, each connection once 
   std::vector<int> fds;
   for (size_t i = 0; i < kConnections; ++i) {
     fds.push_back(ends[(i * 7) % kConnections].here.get());
-    proxy.source.workers[i % 2]->connections.add(fds.back());
+    proxy.source.workers[i % 2]->connections.add(fds.back(), 0);
   }
   std::ranges::sort(fds);
   const auto report = connections_report(proxy.source);

@@ -191,6 +191,9 @@ TEST_CASE("a client from which nothing comes for a while is at rest, and goes on
     CHECK(stats.curr_connections.get() == 3);
     CHECK(stats.total_connections.get() == 3);
   }
+  proxy.worker->reload();  // of members: the configuration is the same
+  for (int i = 0; i < 2; ++i) ask(text, "mn\r\n", "MN\r\n");
+  CHECK_MESSAGE(stats.resting_connections.get() == 1, "nobody was woken by that");
   ask(half, "n\r\n", "MN\r\n");
   CHECK(eventually([&] { return stats.resting_connections.get() == 3; }));
   ::shutdown(text.get(), SHUT_RDWR);

@@ -55,7 +55,10 @@ bool send_to_supervisor(const std::string& lines, std::span<const int> descripto
     rights->cmsg_len = CMSG_LEN(descriptors.size_bytes());
     std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
   }
-  return ::sendmsg(socket.get(), &message, MSG_NOSIGNAL | flags) == static_cast<ssize_t>(lines.size());
+  ssize_t sent = 0;
+  do sent = ::sendmsg(socket.get(), &message, MSG_NOSIGNAL | flags);
+  while (sent < 0 && errno == EINTR);  // a second SIGTERM, say
+  return sent == static_cast<ssize_t>(lines.size());
 }
 
 }  // namespace
