@@ -14,7 +14,7 @@ using events::Event;
 
 namespace {
 constexpr size_t kMostToRest = 128;  // at once: 3 µs each
-constexpr std::chrono::milliseconds kGoOnLooking{1};
+constexpr uint64_t kGoOnLookingNs = 1'000'000;
 constexpr uint64_t kMostBetweenLooksNs = 8'000'000'000;
 constexpr std::chrono::seconds kReturnMemoryAfter{1};
 constexpr size_t kWorthReturning = 32 << 20;
@@ -30,8 +30,8 @@ constexpr uint64_t kStalledNs = 5'000'000'000;
 
 Clients::Clients(WorkerContext& worker)
     : worker_(worker),
-      resting_(worker.events, [this](ConnectionRecord& record) { wake(record).read_at_once(); }),
-      look_for_rest_(Event::timer<&Clients::put_to_rest>(worker.events, *this)),
+      resting_(
+          worker.events, [this](ConnectionRecord& record) { wake(record).read_at_once(); }, [this] { put_to_rest(); }),
       return_memory_(Event::timer<&Clients::return_memory>(worker.events, *this)),
       timeouts_(Event::timer<&Clients::on_timeouts>(worker.events, *this)) {}
 
@@ -55,7 +55,7 @@ Connection& Clients::add(base::UniqueFd plain, std::unique_ptr<ClientSocket> tls
   Connection& connection = *connections_.back();
   connection.index = connections_.size() - 1;
   check_timeouts_at(connection.times_out_ns());
-  if (!look_for_rest_.pending() || rest_look_ns_ > Connection::kRestAfterNs) look_again(true, false);
+  if (!resting_.is_call_pending() || rest_look_ns_ > Connection::kRestAfterNs) look_again(true, false);
   return connection;
 }
 
@@ -102,7 +102,7 @@ void Clients::put_to_rest() {
     }
   }
   unlooked_ = left;
-  if (left > 0) return look_for_rest_.add(kGoOnLooking);
+  if (left > 0) return resting_.call_after(kGoOnLookingNs);
   look_again(may_soon_, may_later_);
 }
 
@@ -111,7 +111,7 @@ void Clients::put_to_rest() {
 void Clients::look_again(bool may_soon, bool may_later) {
   if (!may_soon && !may_later) return;
   rest_look_ns_ = may_soon ? Connection::kRestAfterNs : std::min(2 * rest_look_ns_, kMostBetweenLooksNs);
-  look_for_rest_.add(std::chrono::microseconds(rest_look_ns_ / 1000));
+  resting_.call_after(rest_look_ns_);
 }
 
 void Clients::remove(const Connection& connection) {

@@ -63,7 +63,6 @@ class Clients {
   base::Slabs slabs_{sizeof(Connection)};  // outlives connections_
   std::vector<base::Slabs::Owned<Connection>> connections_;
   RestingClients resting_;
-  events::Event look_for_rest_;                       // pending while a connection may come to rest
   uint64_t rest_look_ns_ = Connection::kRestAfterNs;  // until the next look
   size_t unlooked_ = 0;                        // how many of connections_ this look has still to see; 0: it is over
   bool may_soon_ = false, may_later_ = false;  // of those that this look has seen

@@ -4,6 +4,9 @@
 //
 //   Connection ─ begin() ─▶ at rest ─ readable, or its end ─▶ on_ready ─ end() ─▶ Connection
 //
+// It has a timer, too, which tells when to look for clients that may come to rest. It is no event of the loop: with a timer
+// pending, libevent reads the clock in each of its rounds, which costs a lone request 2 % of its instructions.
+//
 // Thread: the worker's.
 #pragma once
 
@@ -19,7 +22,8 @@ namespace egret::proxy {
 class RestingClients {
  public:
   // Throws std::system_error if the system has no descriptors left.
-  RestingClients(events::EventLoop& loop, std::function<void(ConnectionRecord&)> on_ready);
+  RestingClients(events::EventLoop& loop, std::function<void(ConnectionRecord&)> on_ready,
+                 std::function<void()> on_time);
 
   // From now on the client's descriptor is watched here; its connection goes next. False: the system cannot watch one more.
   bool begin(ConnectionRecord& record);
@@ -27,11 +31,18 @@ class RestingClients {
   base::UniqueFd end(ConnectionRecord& record);
   size_t count() const { return count_; }
 
+  // Calls on_time once, after this time; replaces an earlier one.
+  void call_after(uint64_t ns);
+  bool is_call_pending() const { return is_call_pending_; }
+
  private:
   void on_readable();
 
   const std::function<void(ConnectionRecord&)> on_ready_;
+  const std::function<void()> on_time_;
   base::UniqueFd epoll_;
+  base::UniqueFd timer_;  // in epoll_, too
+  bool is_call_pending_ = false;
   events::Event readable_;
   size_t count_ = 0;
 };
