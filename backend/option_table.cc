@@ -261,8 +261,7 @@ constexpr OptionRow kTable[] = {
     {.name = "request_slot_size",
      .type = OptionType::kSize,
      .default_value = "0",
-     .help = "Size of a request slot, 1KiB or more and a multiple of 64 bytes. 0: 16KiB, over tcp 38KiB and over rdma "
-             "4KiB.",
+     .help = "Size of a request slot, 1KiB or more and a multiple of 64 bytes. 0: 16KiB, tcp 38KiB, rdma 4KiB.",
      .max = wire::kMaxSlotSize,
      .applied_by = kReload,
      .group = OptionGroup::kExpert,
