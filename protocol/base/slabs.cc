@@ -30,6 +30,7 @@ constexpr size_t aligned(size_t bytes) {
 // At the beginning of its memory.
 struct alignas(kAlignment) Slabs::Slab {
   Slabs* owner;
+  bool is_mapped;
   size_t index;       // in the owner's slabs_
   std::byte* unused;  // from there on nothing was ever taken, so that no page of it is resident
   Place* free = nullptr;
@@ -46,22 +47,33 @@ Slabs::Slabs(size_t object_bytes) : place_bytes_(sizeof(Place) + aligned(object_
 }
 
 Slabs::~Slabs() {
-  for (Slab* slab : slabs_) ::munmap(slab, kSlabBytes);
+  for (Slab* slab : slabs_) release(slab, slab->is_mapped);
+}
+
+void Slabs::release(void* memory, bool is_mapped) {
+  if (is_mapped) {
+    ::munmap(memory, kSlabBytes);
+  } else {
+    ::operator delete(memory);
+  }
 }
 
 Slabs::Slab& Slabs::slab_with_room() {
   while (full_ < slabs_.size() && !slabs_[full_]->has_room()) ++full_;
   if (full_ < slabs_.size()) return *slabs_[full_];
-  void* const memory = ::mmap(nullptr, kSlabBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
+  void* memory = ::mmap(nullptr, kSlabBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const bool is_mapped = memory != MAP_FAILED;
+  if (!is_mapped) memory = ::operator new(kSlabBytes);  // the system maps no more: a client need not go for that
   try {
     slabs_.push_back(nullptr);
   } catch (...) {
-    ::munmap(memory, kSlabBytes);
+    release(memory, is_mapped);
     throw;
   }
-  slabs_.back() = new (memory)
-      Slab{.owner = this, .index = slabs_.size() - 1, .unused = static_cast<std::byte*>(memory) + sizeof(Slab)};
+  slabs_.back() = new (memory) Slab{.owner = this,
+                                    .is_mapped = is_mapped,
+                                    .index = slabs_.size() - 1,
+                                    .unused = static_cast<std::byte*>(memory) + sizeof(Slab)};
   return *slabs_.back();
 }
 
@@ -93,7 +105,7 @@ void Slabs::drop_if_spare(Slab& slab) {
   slabs_[slab.index]->index = slab.index;
   slabs_.pop_back();
   full_ = std::min(full_, slabs_.size());
-  ::munmap(&slab, kSlabBytes);
+  release(&slab, slab.is_mapped);
 }
 
 }  // namespace egret::base

@@ -63,6 +63,7 @@ class Slabs {
 
     void* object() { return this + 1; }
   };
+  static void release(void* memory, bool is_mapped);
   Slab& slab_with_room();
   void drop_if_spare(Slab& slab);
 
