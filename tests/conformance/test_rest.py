@@ -1,6 +1,7 @@
 """Clients from which nothing comes for a second are at rest in the proxy: a descriptor and a few bytes each. They notice nothing of it: their
 protocol, their user and his rights, what they have begun, time limits, rows and ends are what they would be otherwise."""
 
+import contextlib
 import re
 import signal
 import socket
@@ -222,17 +223,32 @@ def test_users_and_their_rights_go_on_and_follow_a_reload(tmp_path):
         server.stop()
 
 
-def test_guesses_are_remembered(tmp_path):
-    """On one connection no more may be guessed than auth_guesses, however long it is quiet between."""
+def users_of(tmp_path):
     users = tmp_path / "users"
     users.write_text("anna:secret\n")
     users.chmod(0o600)
+    return users
+
+
+@contextlib.contextmanager
+def configured_proxy(tmp_path, **options):
+    """The proxy, which a test may reload, and its address."""
     server = Egret(proxies=0)
     address = ("127.0.0.1", servers.free_port())
-    proxy = Configured(tmp_path, "egret-proxy", {"listen": "tcp:%s:%d" % address, "backends": server.backend_address, **ADMIN,
-                                                 "auth_file": users, "auth_guesses": 2, "auth_guess_interval": "1h"})
+    proxy = Configured(tmp_path, "egret-proxy",
+                       {"listen": "tcp:%s:%d" % address, "backends": server.backend_address, **ADMIN, **options})
     try:
         wait_for(lambda: is_listening(address), "the proxy to listen")
+        yield proxy, address
+    finally:
+        proxy.daemon.stop()
+        server.stop()
+
+
+def test_guesses_are_remembered(tmp_path):
+    """On one connection no more may be guessed than auth_guesses, however long it is quiet between."""
+    users = users_of(tmp_path)
+    with configured_proxy(tmp_path, auth_file=users, auth_guesses=2, auth_guess_interval="1h") as (proxy, address):
         with connect(address) as guesser, connect(address) as other:
             for number in range(2):
                 say(guesser, b"set auth 0 0 7\r\nuser%d x\r\n" % number, b"CLIENT_ERROR authentication failure\r\n")
@@ -243,20 +259,11 @@ def test_guesses_are_remembered(tmp_path):
             with pytest.raises(TimeoutError):
                 guesser.recv(100)
             say(other, b"set auth 0 0 11\r\nanna secret\r\n", b"STORED\r\n")
-    finally:
-        proxy.daemon.stop()
-        server.stop()
 
 
 def test_who_connected_before_passwords_were_asked_for_stays_as_he_was(tmp_path):
-    users = tmp_path / "users"
-    users.write_text("anna:secret\n")
-    users.chmod(0o600)
-    server = Egret(proxies=0)
-    address = ("127.0.0.1", servers.free_port())
-    proxy = Configured(tmp_path, "egret-proxy", {"listen": "tcp:%s:%d" % address, "backends": server.backend_address, **ADMIN})
-    try:
-        wait_for(lambda: is_listening(address), "the proxy to listen")
+    users = users_of(tmp_path)
+    with configured_proxy(tmp_path) as (proxy, address):
         asked = b"set auth 0 0 11\r\nanna secret\r\n"
         with connect(address) as before, connect(address) as quiet:
             say(before, b"mn\r\n", b"MN\r\n")
@@ -271,6 +278,3 @@ def test_who_connected_before_passwords_were_asked_for_stays_as_he_was(tmp_path)
                 say(after, asked, b"STORED\r\n")
                 wait_for(lambda: figure_of(proxy.daemon, AT_REST) == 1, "the new one to rest")
                 say(after, b"mn\r\n", b"MN\r\n")
-    finally:
-        proxy.daemon.stop()
-        server.stop()
