@@ -136,8 +136,8 @@ Status parse_slot_size(const Options& options, const char* name, uint32_t& size)
 }
 
 // Makes default slots smaller if a whole window of them would take too much memory, since a smaller window costs more.
-// Halves the larger one of the two first; before that a request slot that is longer than most have it, which only saves
-// parts of large sets.
+// First it takes back what tcp's request slots have beyond the usual size, which only saves messages of large sets; then it
+// halves the larger one of the two.
 void shrink_defaults(const Options& options, const wire::RegionLayout& wanted, SessionSize& size) {
   wire::RegionLayout layout = wanted;
   const auto spare = [&](const char* name, uint32_t slot) {

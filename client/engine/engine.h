@@ -181,7 +181,7 @@ class Engine final : private SessionOwner {
   const OnPool on_pool_;
   base::Status status_ = base::Status::ok();
   base::UniqueFd epoll_, timer_;
-  // The timer's interval: a year, and a part of a second by which this timer is told from any other of the process.
+  // The timer's interval. It never passes (a year); its nanoseconds identify this timer among all of the process.
   const timespec mark_;
   rpc::ActiveSessions active_;
   KeyOrder order_;

@@ -68,7 +68,8 @@ namespace {
 
 std::array<std::atomic<bool>, NSIG> noted;  // signals that came while no event waited for them
 
-// libevent puts back, when an event goes, the handler that it found. This one does not end the process.
+// When a signal's event is removed, libevent restores the handler that was there before. That is this one, since the default
+// handler of SIGTERM would end a process that is ending in order.
 void note_signal(int signal) {
   noted[static_cast<size_t>(signal)].store(true, std::memory_order_relaxed);
 }

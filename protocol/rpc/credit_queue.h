@@ -43,7 +43,7 @@ class CreditQueue {
     is_announced_ = true;
     if (listener_ != nullptr) listener_->on_work();
   }
-  // hand_out() calls all waiters, whether there is credit for them or not.
+  // The next hand_out() calls every waiter, also where there is no credit: its lane is silent, and it must not wait longer.
   void announce_to_all() {
     is_for_all_ = true;
     announce();

@@ -74,8 +74,8 @@ void Clients::wake_those(const Is& is) {
   for (ConnectionRecord* record : found) wake(*record);
 }
 
-// Those that would go on as others after a rest: rights are renewed, and what a client must speak and say stays as it was when
-// it connected.
+// Wakes those that need a Connection for the change: their user's rights are to be renewed, or a new Connection would take its
+// protocol, and whether it must authenticate, from the next configuration; a client keeps those that it connected with.
 void Clients::prepare(const Config& next) {
   const Config& now = *worker_.config;
   if (&next == &now) return;  // members have changed
@@ -83,8 +83,8 @@ void Clients::prepare(const Config& next) {
   wake_those([&](const ConnectionRecord& record) { return is_other || record.user != nullptr; });
 }
 
-// It looks at all connections, so that a request need not touch a timer; many come to rest by and by, so that others do not
-// wait for that.
+// Looks at all connections, so that a request need not touch a timer. It puts at most kMostToRest to rest in one call, so that
+// the worker's other clients do not wait for thousands.
 void Clients::put_to_rest() {
   worker_.begin_pass();
   if (unlooked_ == 0) may_soon_ = may_later_ = false;
@@ -106,8 +106,8 @@ void Clients::put_to_rest() {
   look_again(may_soon_, may_later_);
 }
 
-// For who waits for its client, say for the rest of a command, it looks less and less often. A worker without connections
-// that may come to rest has no timer.
+// Connections that wait for their client, such as for the rest of a command, are looked at less and less often. The timer is
+// off when no connection can come to rest.
 void Clients::look_again(bool may_soon, bool may_later) {
   if (!may_soon && !may_later) return;
   rest_look_ns_ = may_soon ? Connection::kRestAfterNs : std::min(2 * rest_look_ns_, kMostBetweenLooksNs);

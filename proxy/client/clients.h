@@ -1,4 +1,5 @@
-// The clients of one worker: a Connection of each that does something, or did a moment ago, and those at rest.
+// The clients of one worker. One that is active, or was within the last second or two, has a Connection; the others are at
+// rest.
 //
 //   NewClient ─▶ Connection ─ nothing under way, nothing came for kRestAfterNs ─▶ RestingClients
 //                  │  ▲                                                              │
@@ -65,7 +66,7 @@ class Clients {
   RestingClients resting_;
   uint64_t rest_look_ns_ = Connection::kRestAfterNs;  // until the next look
   size_t unlooked_ = 0;                        // how many of connections_ this look has still to see; 0: it is over
-  bool may_soon_ = false, may_later_ = false;  // of those that this look has seen
+  bool may_soon_ = false, may_later_ = false;  // what this look has found so far
   events::Event return_memory_;                // pending for a while after connections were destroyed
   events::Event timeouts_;                     // pending while a client may run into a timeout
   uint64_t timeouts_checked_ns_ = Connection::kNever;  // when timeouts_ fires

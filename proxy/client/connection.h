@@ -138,7 +138,7 @@ class Connection final : private ReplyObserver, private CommandObserver {
 
   WorkerContext& worker_;
   ConnectionRecord& record_;
-  std::optional<PlainSocket> plain_;  // lies in the connection, since there may be many
+  std::optional<PlainSocket> plain_;  // a member, to save an allocation for each client
   const std::unique_ptr<ClientSocket> tls_;
   ClientSocket& socket_;  // one of these
   State state_ = State::kOpen;

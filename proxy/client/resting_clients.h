@@ -1,4 +1,4 @@
-// The clients of one worker that are at rest: nothing of theirs is under way, and nothing has come for a while. What is left
+// The clients of one worker that are at rest: no request is under way, and none has come for a second or two. What is left
 // of one is its record and its descriptor, in an epoll instance of its own that the worker's loop watches: no Connection
 // (1.4 KB) and no event.
 //

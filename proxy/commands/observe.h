@@ -30,7 +30,7 @@ std::unique_ptr<Observed> note(const memcache::Command& command);
 // `descriptor`: the client's socket.
 void tell(AdminState& state, const Observed& observed, const op::Result& result, int descriptor);
 
-// Reports a client that connected or disconnected.
+// For `watch connevents`.
 enum class GoneBecause : uint8_t { kError, kNormal, kIdle, kShutdown };
 void tell_connected(AdminState& state, const ConnectionRecord& client);
 void tell_gone(AdminState& state, const ConnectionRecord& client, GoneBecause why);

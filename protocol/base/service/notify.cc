@@ -57,7 +57,7 @@ bool send_to_supervisor(const std::string& lines, std::span<const int> descripto
   }
   ssize_t sent = 0;
   do sent = ::sendmsg(socket.get(), &message, MSG_NOSIGNAL | flags);
-  while (sent < 0 && errno == EINTR);  // a second SIGTERM, say
+  while (sent < 0 && errno == EINTR);  // a signal came, such as a second SIGTERM
   return sent == static_cast<ssize_t>(lines.size());
 }
 
