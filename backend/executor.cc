@@ -37,7 +37,8 @@ constexpr uint64_t kAdminWork = 64;
 constexpr uint64_t kFlushWork = 16;
 // ns of long work in the store that count as one unit of op::Result::work (store/work.h).
 constexpr uint64_t kNsPerWork = 100;
-constexpr uint64_t kCommitWork = 64;  // a short upload that is appended is copied, up to 64 KiB
+constexpr uint32_t kBytesPerWork = 1024;  // of a result that is executed directly
+constexpr uint64_t kCommitWork = 64;      // a short upload that is appended is copied, up to 64 KiB
 
 uint64_t work_of(OpCode code) {
   switch (code) {
@@ -108,7 +109,7 @@ void Executor::begin_round() {
 }
 
 bool Executor::idle_step() {
-  begin_round();
+  if (!std::exchange(is_round_fresh_, false)) begin_round();
   return store_->idle_step();
 }
 
@@ -341,6 +342,25 @@ bool Executor::DirectLane::begin_part(const Op& part, uint32_t most, op::PartRoo
 void Executor::DirectLane::end_part(const Op& part, uint32_t length) {
   executor_.uploads_.end_part(part, lane_, executor_.now_ns_, length);
   executor_.counters_.received_in_place += length;
+}
+
+bool Executor::DirectLane::execute(const Op& op, Result& result, op::LoanName& lent) {
+  EGRET_DCHECK(op.hash == op::hash_key(op.key, executor_.options_.hash_seed));
+  uint32_t& work = executor_.direct_work_;
+  if (work >= rpc::SlotPoller::kLaneWork) return false;
+  if (work == 0) executor_.begin_round();
+  executor_.is_round_fresh_ = true;
+  executor_.ops_ = {&op, 1};
+  executor_.op_lanes_ = {&lane_, 1};
+  executor_.store_->prepare_one(op);
+  result = executor_.execute(0);
+  if (result.total_length >= rpc::SlotPoller::kLeastKept || !result.further.empty()) [[unlikely]] {
+    lent = executor_.lend(0, result);
+    result.further = {};  // of a value that cannot be lent, its first piece
+  }
+  work += 1 + result.work + static_cast<uint32_t>(result.value.size() / kBytesPerWork);
+  ++executor_.counters_.direct_ops;
+  return true;
 }
 
 Result Executor::commit(const Op& op, rpc::LaneId lane) {

@@ -16,7 +16,7 @@
 #include "changes/changed_keys.h"
 #include "changes/member_change.h"
 #include "changes/tombstones.h"
-#include "op/direct_parts.h"
+#include "op/direct_store.h"
 #include "op/op.h"
 #include "op/rights.h"
 #include "op/stats.h"
@@ -51,6 +51,7 @@ struct ExecutorCounters {
   uint64_t uploads_gave_way = 0;    // dropped to make room for one of another session
   uint64_t lent = 0;                // values lent to clients of this process
   uint64_t received_in_place = 0;   // bytes of values that clients of this thread received into the store itself
+  uint64_t direct_ops = 0;          // ops that clients of this thread had executed without a slot
   uint64_t fills = 0;               // values of other backends that were stored
   uint64_t fills_refused = 0;       // not stored: the key was there, or had been changed or deleted
   uint64_t purged = 0;              // items removed because they were another member's
@@ -75,9 +76,10 @@ inline uint64_t share_of(uint64_t whole, uint32_t partition, uint32_t partitions
 class Executor final : public rpc::OpHandler {
  public:
   // What a lane whose client is this thread may call between rounds.
-  class DirectLane final : public op::DirectParts {
+  class DirectLane final : public op::DirectStore {
    public:
     DirectLane(Executor& executor, rpc::LaneId lane) : executor_(executor), lane_(lane) {}
+    bool execute(const op::Op& op, op::Result& result, op::LoanName& lent) override;
     bool begin_part(const op::Op& part, uint32_t most, op::PartRoom& room) override;
     void end_part(const op::Op& part, uint32_t length) override;
 
@@ -90,6 +92,9 @@ class Executor final : public rpc::OpHandler {
   Executor(const ExecutorOptions& options, const base::Clock& clock, std::unique_ptr<store::Store> store);
   [[gnu::noinline]] ~Executor() override;  // inlined, GCC 12 takes it for a free of what is not on the heap
 
+  // The thread has done everything else that was to be done: ops may be executed directly again, as many as a lane may use
+  // of a round.
+  void renew_direct_work() { direct_work_ = 0; }
   void begin_round() override;
   void foresee(std::span<op::Op> ops) override;
   void prepare(std::span<op::Op> ops, std::span<const rpc::LaneId> lanes) override;
@@ -189,9 +194,12 @@ class Executor final : public rpc::OpHandler {
   std::string changes_page_;  // of the last changes()
   uint64_t now_ns_ = 0;
   uint64_t start_ns_ = 0;
+  uint32_t direct_work_ = 0;  // units that ops executed directly have used of this round
+  bool is_round_fresh_ =
+      false;  // the round of an op that was executed directly is the last one: the clock was just read
   uint64_t next_overdue_ns_ = UINT64_MAX;  // when an upload, a pin or the tombstones may be overdue
 
-  std::span<op::Op> ops_;
+  std::span<const op::Op> ops_;
   std::span<const rpc::LaneId> op_lanes_;
   std::vector<op::StatRow> stat_rows_;
   std::string complaint_;  // of the last check

@@ -128,6 +128,7 @@ void Partition::begin() {
 
 bool Partition::poll() {
   EGRET_ASSERT_OWNER(owner_);
+  executor_->renew_direct_work();
   bool any = false;
   if (std::exchange(is_signalled_, false)) any = poll_signals(0);
   if (std::exchange(has_messages_, false) || mailboxes_.is_waiting(options_.number)) any |= read_messages();
@@ -510,6 +511,9 @@ void Partition::report(PartitionReport& report) {
   executor_->store().append_stats(op::StatGroup::kGeneral, report.store, store::Store::Since::kStart);
   report.poller = poller_.counters();
   report.executor = executor_->counters();
+  // Each was a message of its client's, with one op.
+  report.poller.messages += report.executor.direct_ops;
+  report.poller.ops += report.executor.direct_ops;
   report.levels = executor_->levels();
   report.lanes = sessions_.size();
   report.lanes_awake = poller_.awake_lanes();

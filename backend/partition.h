@@ -80,7 +80,7 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
         : partition(of), id(lane), session_id(session), direct(*of.executor_, lane) {}
     void on_flush() override { partition.poller_.serve(id); }
     void on_ring() override;
-    op::DirectParts* direct_parts() override { return &direct; }
+    op::DirectStore* direct_store() override { return &direct; }
     Partition& partition;
     const rpc::LaneId id;
     const uint64_t session_id;

@@ -1,6 +1,6 @@
 // The values that the lanes of one partition are sending in parts, and who gives way where there is no room for all.
 //
-//   first part ─ room? ─▶ open ─ parts, as ops or directly (op/direct_parts.h) ─▶ take(): the commit's ─▶ executor: the set
+//   first part ─ room? ─▶ open ─ parts, as ops or directly (op/direct_store.h) ─▶ take(): the commit's ─▶ executor: the set
 //                  │ all room is taken: an upload of another lane gives way (its commit will be refused), or this one fails
 //                  └ one that failed is kept without its bytes: the commit is answered with the reason
 //
@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "op/direct_parts.h"
+#include "op/direct_store.h"
 #include "op/op.h"
 #include "rpc/slot_poller.h"
 #include "store/store.h"
@@ -47,7 +47,7 @@ class Uploads {
   Whole take(const op::Op& commit, rpc::LaneId lane);
   void abort(const op::Op& op, rpc::LaneId lane);
 
-  // --- op::DirectParts. A part that cannot be taken gets no room: the client sends it as an op, whose answer says why.
+  // --- op::DirectStore. A part that cannot be taken gets no room: the client sends it as an op, whose answer says why.
   bool begin_part(const op::Op& part, rpc::LaneId lane, uint64_t now_ns, uint32_t most, op::PartRoom& room);
   void end_part(const op::Op& part, rpc::LaneId lane, uint64_t now_ns, uint32_t length);
 

@@ -50,6 +50,10 @@ void EventLoop::stop() {
   event_base_loopbreak(base_.get());
 }
 
+int EventLoop::found() const {
+  return event_base_get_num_events(base_.get(), EVENT_BASE_COUNT_ACTIVE);
+}
+
 // --- Event
 
 void Event::Deleter::operator()(event* e) const {

@@ -46,6 +46,8 @@ class EventLoop {
   void run_once(bool may_wait);
   // From within a handler: run() returns after it.
   void stop();
+  // Within a callback: events that have been found with this one, and whose callbacks are still to be called.
+  int found() const;
 
  private:
   friend class Event;

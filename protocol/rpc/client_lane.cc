@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/slot_copy.h"
+#include "op/direct_store.h"
 #include "wire/codec.h"
 #include "wire/head.h"
 #include "wire/plain.h"
@@ -103,6 +104,25 @@ size_t ClientLane::append(const Op& op, Waiter* waiter) {
   open_expected_results_ += expected;
   open_waiters_[open_ops_++] = waiter;
   return expected;
+}
+
+bool ClientLane::execute(const Op& op, Result& result, op::LoanRef& loan) {
+  EGRET_ASSERT_OWNER(owner_);
+  if (open_ops_ > 0 || outstanding() > 0 || !has_credit()) return false;
+  op::DirectStore* const store = endpoint_.direct_store(lane_);
+  op::LoanName lent;
+  if (store == nullptr || !store->execute(op, result, lent)) return false;
+  counters_.messages.add();
+  counters_.ops.add();
+  counters_.direct_ops.add();
+  durations_.record(0);
+  if (result.code == ResultCode::kHit) policy_.on_value(result.total_length);
+  if (lent.loan != nullptr && op::Loan::take(lent)) [[unlikely]] {
+    loan = op::LoanRef(*lent.loan);
+    result.loan = &loan;
+    result.value = loan->pieces().front();
+  }
+  return true;
 }
 
 void ClientLane::begin_pass() {

@@ -50,6 +50,9 @@ std::string shown_fetch_size(Workers workers) {
 constexpr LaneMetric kMetrics[] = {
     {"messages", "egret_messages", "Messages sent.", &LaneCounters::messages},
     {"ops", "egret_ops", "Ops in them.", &LaneCounters::ops},
+    {"direct_ops", "egret_direct_ops",
+     "Of these, ops that took no slot: their worker has the partition itself, and executed them at once.",
+     &LaneCounters::direct_ops},
     {"fetches", "egret_fetches", "Fetches of a response: over rdma READs, without second reads.",
      &LaneCounters::fetches},
     {"refetches", "egret_refetches", "Fetches that came too early: the response was not there yet.",

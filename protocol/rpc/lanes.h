@@ -49,8 +49,8 @@ class Lanes {
     return shared_[op::partition_of(hash, count())].uploads.has_parts_in_slots();
   }
   // Of the key's lane: see transport::ClientEndpoint.
-  op::DirectParts* direct_parts(uint64_t hash) const {
-    return endpoint_->direct_parts(op::partition_of(hash, count()));
+  op::DirectStore* direct_store(uint64_t hash) const {
+    return endpoint_->direct_store(op::partition_of(hash, count()));
   }
   PinTurn& pin_turn(uint64_t hash);
 

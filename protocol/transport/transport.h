@@ -31,7 +31,7 @@
 #include "base/status.h"
 
 namespace egret::op {
-class DirectParts;  // passed on, from server to client
+class DirectStore;  // passed on, from server to client
 }
 
 namespace egret::transport {
@@ -74,7 +74,7 @@ class FlushServer {
   // Of the endpoint's home: the client has rung for a lane that another thread serves, and poll() has it.
   virtual void on_ring() = 0;
   // What the client may call besides; null: nothing.
-  virtual op::DirectParts* direct_parts() { return nullptr; }
+  virtual op::DirectStore* direct_store() { return nullptr; }
 
  protected:
   ~FlushServer() = default;
@@ -228,8 +228,8 @@ class ClientEndpoint : public ControlChannel, public DataChannel {
   virtual void stage_read(uint32_t lane, size_t offset, size_t length, uint64_t tag) = 0;
   // Sends all that is staged: one doorbell. On shm: orders the writes before the reads (Dekker's fence).
   virtual void flush() = 0;
-  // FlushServer::direct_parts() of the lane, if it is served within flush().
-  virtual op::DirectParts* direct_parts(uint32_t /*lane*/) { return nullptr; }
+  // FlushServer::direct_store() of the lane, if it is served within flush().
+  virtual op::DirectStore* direct_store(uint32_t /*lane*/) { return nullptr; }
   // Asks the server to look at `lane`: to be called when a fetch showed it asleep.
   virtual void ring(uint32_t lane) = 0;
 

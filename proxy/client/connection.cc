@@ -47,8 +47,12 @@ Connection::~Connection() {
 
 void Connection::on_readable() {
   worker_.begin_pass();
-  if (state_ != State::kLingering) return read();
-  if (!socket_.drop_input()) die();
+  if (state_ == State::kLingering) {
+    if (!socket_.drop_input()) die();
+    return;
+  }
+  read();
+  send_if_answered();
 }
 
 void Connection::read() {
@@ -238,6 +242,16 @@ void Connection::show_state() {
 
 // --- out
 // -----------------------------------------------------------------------------------------------------------------
+
+// If all that was read is answered already, it is sent before others are read: the client goes on meanwhile. Otherwise the
+// pass sends what comes together.
+void Connection::send_if_answered() {
+  std::vector<Connection*>& listed = worker_.lists.with_output;
+  if (!replies_.empty() || listed.empty() || listed.back() != this) return;
+  listed.pop_back();
+  listed_for_output = false;
+  send_output();
+}
 
 // Bytes in slots that the socket does not take are copied, so that a slow client holds no slot.
 void Connection::send_output() {

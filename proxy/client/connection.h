@@ -127,6 +127,7 @@ class Connection final : private ReplyObserver, private CommandObserver {
   void leave();
   bool hand_over();
   void linger();
+  void send_if_answered();
   void send_some();
   void on_output() override;
   void on_progress() override;

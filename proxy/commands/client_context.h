@@ -75,6 +75,7 @@ struct ClientContext {
   memcache::Command command;
   uint32_t command_number = 1;              // of the present retrieval; never 0
   bool was_held = false;                    // the command had to wait
+  bool is_alone = false;                    // few others are being read: its op gains nothing by sharing a message
   bool is_pulled = false;                   // with was_held: its key's value was waited for
   rpc::CreditQueue* credit_from = nullptr;  // with kWaitForCredit
   std::shared_ptr<const User> user;         // of the users file; null: everything is permitted

@@ -15,6 +15,11 @@ using memcache::CommandKind;
 using memcache::Event;
 using op::ResultCode;
 
+namespace {
+constexpr int kFew = 8;         // clients: with so many more to be read, ops wait for theirs in one message
+constexpr size_t kLineEnd = 2;  // of a retrieval, behind its last key
+}  // namespace
+
 Dispatcher::~Dispatcher() {
   if (awaits_credit_) client_.credit_from->stop_waiting(this);
   if (awaits_pull_) client_.worker.pulls.stop_waiting(this);
@@ -49,6 +54,7 @@ void Dispatcher::resume_as(ConnectionRecord& record) {
 
 size_t Dispatcher::feed(std::string_view input) {
   size_t used = 0;
+  const bool are_few = client_.worker.events.found() < kFew;
   while (state_ == State::kReading || may_act()) {
     if (state_ == State::kWatching) return input.size();
     const std::string_view rest = input.substr(used);
@@ -58,6 +64,7 @@ size_t Dispatcher::feed(std::string_view input) {
     } else if (!next_event(rest, used)) {
       break;
     }
+    client_.is_alone = are_few && rest.size() <= step_.consumed + kLineEnd;
     const Outcome outcome = act();
     if (outcome == Outcome::kDone) [[likely]] {
       state_ = State::kReading;

@@ -72,6 +72,24 @@ void want_what_watchers_see(const AdminState& admin, Op& op) {
   op.options |= op::kWantMeta | (is_classic_set ? op::kAsClassic : 0);
 }
 
+// `expected`: bytes of its result, if it is as long as others were.
+void push(ClientContext& client, const Op& op, Reply* reply, size_t expected) {
+  reply->keep_key(op.key);
+  reply->is_read = op.code == OpCode::kGet && client.command.kind != CommandKind::kTouch;
+  if (reply->is_key) reply->expected = static_cast<uint32_t>(expected);
+  client.replies.push(reply);
+}
+
+// Without a slot, if the worker has the lane's partition itself. False: it is to be appended.
+[[gnu::noinline]] bool execute(ClientContext& client, const KeyOp& what, rpc::ClientLane& lane, Reply* reply) {
+  Result result;
+  op::LoanRef loan;
+  if (!lane.execute(what.op, result, loan)) return false;
+  push(client, what.op, reply, 0);
+  reply->on_result(result);
+  return true;
+}
+
 // The key's owner is absent: the op goes to one that stands in for it.
 [[gnu::cold]] void send_to_gutter(ClientContext& client, const pool::Route& route, Op& op) {
   pool::stand_in(op, route.tag, client.config->gutter.ttl_s);
@@ -168,15 +186,14 @@ Reply* new_reply(ClientContext& client, uint16_t options) {
 }
 
 Outcome append(ClientContext& client, const KeyOp& what, Reply* reply) {
-  const size_t expected = what.route.session->lanes().of(what.route.hash).append(what.op, reply);
+  rpc::ClientLane& lane = what.route.session->lanes().of(what.route.hash);
+  if (client.is_alone && execute(client, what, lane, reply)) return Outcome::kDone;
+  const size_t expected = lane.append(what.op, reply);
   if (expected == 0) {
     client.replies.discard(reply);
     return client.wait_for_credit(*what.route.session);
   }
-  reply->keep_key(what.op.key);
-  reply->is_read = what.op.code == OpCode::kGet && client.command.kind != CommandKind::kTouch;
-  if (reply->is_key) reply->expected = static_cast<uint32_t>(expected);
-  client.replies.push(reply);
+  push(client, what.op, reply, expected);
   return Outcome::kDone;
 }
 

@@ -30,7 +30,7 @@ class Uploads {
   // Whether a part of `available` bytes should be sent now: it is the last, fills a slot, or is large enough.
   bool is_worth_sending(size_t available) const;
 
-  // Room in the store for the value's next bytes (op/direct_parts.h), as many as should be received at once. False:
+  // Room in the store for the value's next bytes (op/direct_store.h), as many as should be received at once. False:
   // there is none: they are to come as parts.
   bool begin_direct(op::PartRoom& room);
   void end_direct(uint32_t length) { upload_->end_part(length); }

@@ -73,9 +73,17 @@ std::unique_ptr<Model::Draft> Model::draw_op(bool sends_parts) {
 }
 
 bool Model::append(const Draft& draft, rpc::ClientLane& lane, uint64_t session_id) {
-  if (!lane.append(draft.op, &record_of(draft))) return false;
-  is_sent(record_of(draft), session_id, lane.number());
-  return true;
+  OpRecord& record = record_of(draft);
+  is_sent(record, session_id, lane.number());
+  Result result;
+  op::LoanRef loan;
+  if (lane.execute(draft.op, result, loan)) {
+    record.on_result(result);
+    return true;
+  }
+  if (lane.append(draft.op, &record)) return true;
+  is_not_sent(record);
+  return false;
 }
 
 void Model::is_sent(OpRecord& record, uint64_t session_id, uint32_t lane) {
@@ -83,6 +91,11 @@ void Model::is_sent(OpRecord& record, uint64_t session_id, uint32_t lane) {
   record.lane = lane;
   if (!record.is_long) record.place = appended_on_[{session_id, lane}]++;
   ++appended_;
+}
+
+void Model::is_not_sent(const OpRecord& record) {
+  if (!record.is_long) --appended_on_[{record.session_id, record.lane}];
+  --appended_;
 }
 
 void Model::is_said_unsent(OpRecord& record) {

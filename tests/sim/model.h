@@ -102,6 +102,7 @@ class Model {
   std::string unanswered() const;
 
  private:
+  void is_not_sent(const OpRecord& record);
   void check_value(const OpRecord& record, const op::Result& result);
   void check_order(OpRecord& record, const op::Op& op, uint64_t session_id, uint32_t lane);
   op::Result answer_part(OpRecord& record, const op::Op& op, uint64_t session_id, uint32_t lane);

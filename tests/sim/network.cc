@@ -238,6 +238,10 @@ class ClientEnd final : public transport::ClientEndpoint {
     }
     return count;
   }
+  op::DirectStore* direct_store(uint32_t lane) override {
+    const bool is_own = link_->is_local() && link_->mapped && link_->at_flush[lane] != nullptr;
+    return is_own ? link_->at_flush[lane]->direct_store() : nullptr;
+  }
   void ring(uint32_t lane) override {
     if (link_->is_shm()) drain_store_buffer();  // stores are seen in order
     if (link_->is_local()) return ring_at_once(lane);

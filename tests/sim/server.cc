@@ -25,6 +25,7 @@ bool has_lane_rings(const rpc::LaneBinding& lane) {
 Partition::Partition(Server& server, uint32_t number, rpc::OpHandler& handler)
     : server_(server),
       number_(number),
+      handler_(handler),
       poller_({.partition = number,
                .lane_idle_ns = server.options.lane_idle_ns,
                .far_lane_idle_ns = server.options.lane_idle_ns,
@@ -91,6 +92,21 @@ void Partition::report_broken() {
 void Partition::FlushedLane::on_flush() {
   partition.server_.network.acting_partition = partition.number_;
   partition.poller_.serve(id);
+}
+
+// As backend::Executor::DirectLane. Every other op goes by a slot.
+bool Partition::FlushedLane::execute(const op::Op& op, op::Result& result, op::LoanName&) {
+  Server& server = partition.server_;
+  if (server.rng.percent(50)) return false;
+  server.network.acting_partition = partition.number_;
+  op::Op one = op;
+  partition.handler_.begin_round();
+  partition.handler_.foresee({&one, 1});
+  partition.handler_.prepare({&one, 1}, {&id, 1});
+  partition.handler_.locate();
+  result = partition.handler_.execute(0);
+  ++server.direct_ops;
+  return true;
 }
 
 void Partition::FlushedLane::on_ring() {

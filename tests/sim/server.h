@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "network.h"
+#include "op/direct_store.h"
 #include "rng.h"
 #include "rpc/slot_poller.h"
 
@@ -55,11 +56,15 @@ class Partition final : private rpc::DeliveryRelay {
 
  private:
   // A lane whose client is in this thread.
-  struct FlushedLane final : transport::FlushServer {
+  struct FlushedLane final : transport::FlushServer, op::DirectStore {
     FlushedLane(Partition& of, rpc::LaneId lane, const rpc::LaneBinding& what, transport::SameProcess& where)
         : partition(of), id(lane), binding(what), same_process(where) {}
     void on_flush() override;
     void on_ring() override;
+    op::DirectStore* direct_store() override { return this; }
+    bool execute(const op::Op& op, op::Result& result, op::LoanName& lent) override;
+    bool begin_part(const op::Op&, uint32_t, op::PartRoom&) override { return false; }
+    void end_part(const op::Op&, uint32_t) override {}
     Partition& partition;
     const rpc::LaneId id;
     const rpc::LaneBinding binding;
@@ -78,6 +83,7 @@ class Partition final : private rpc::DeliveryRelay {
 
   Server& server_;
   const uint32_t number_;
+  rpc::OpHandler& handler_;
   rpc::SlotPoller poller_;
   std::deque<Message> mailbox_;
   std::vector<rpc::LaneBinding> homes_;
@@ -162,6 +168,7 @@ class Server {
   Network& network;
   Rng& rng;
   uint64_t processes = 0;           // before the present one
+  uint64_t direct_ops = 0;          // executed without a slot
   uint64_t rings_relayed = 0;       // by homes to other partitions
   uint64_t deliveries_relayed = 0;  // by partitions to homes
   std::vector<std::unique_ptr<rpc::OpHandler>> handlers;

@@ -110,15 +110,17 @@ bool SimClient::poll_partitions() {
 void SimClient::submit() {
   if (waiting_for_credit_ || !session_.is_open()) return;
   for (uint32_t burst = world_.rng.between(1, world_.scenario.burst); burst > 0 && !is_finished(); --burst) {
-    if (draft_ == nullptr) draft_ = world_.model.draw_op();
-    rpc::ClientLane& lane = session_.lanes().of(session_.lanes().hash(draft_->key));
-    if (!world_.model.append(*draft_, lane, session_.grant().session_id)) {
-      waiting_for_credit_ = true;
+    // One that is executed at once is answered within append(), and that may submit others.
+    std::unique_ptr<Model::Draft> draft = draft_ != nullptr ? std::move(draft_) : world_.model.draw_op();
+    draft->op.hash = session_.lanes().hash(draft->key);
+    ++submitted_;
+    if (!world_.model.append(*draft, session_.lanes().of(draft->op.hash), session_.grant().session_id)) {
+      draft_ = std::move(draft);
+      --submitted_;
+      if (std::exchange(waiting_for_credit_, true)) return;
       session_.credit().wait(this);
       return;
     }
-    draft_.reset();
-    ++submitted_;
   }
 }
 

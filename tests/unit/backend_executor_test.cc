@@ -166,6 +166,90 @@ TEST_SUITE("values in parts") {
     CHECK_MESSAGE(partition.code(part(1, 3, 6, "def")) == ResultCode::kNoUpload, "no first part");
   }
 
+  TEST_CASE("a client of the partition's thread has an op executed at once, until it has had its share of a round") {
+    Partition partition;
+    Executor::DirectLane direct(*partition.executor, 0);
+    LoanName lent;
+    Result result;
+    const auto execute = [&](Op op) {
+      op.hash = hash_key(op.key, 5);
+      return direct.execute(op, result, lent);
+    };
+    REQUIRE(execute(make(OpCode::kSet, "key", "value")));
+    CHECK(result.code == ResultCode::kStored);
+    uint64_t executed = 1;
+    for (; execute(make(OpCode::kGet, "key")); ++executed) REQUIRE(result.value == "value");
+    CHECK(executed == egret::rpc::SlotPoller::kLaneWork);
+    CHECK(partition.executor->counters().direct_ops == executed);
+    CHECK_MESSAGE(partition.code(make(OpCode::kGet, "key")) == ResultCode::kHit, "by a slot as ever");
+    partition.executor->renew_direct_work();
+    CHECK(execute(make(OpCode::kGet, "other")));
+    CHECK(result.code == ResultCode::kMiss);
+    CHECK(execute(make(OpCode::kDelete, "key")));
+    CHECK(result.code == ResultCode::kDeleted);
+  }
+
+  TEST_CASE("an op that is executed at once finds the time of its round, and what its lane may do") {
+    Partition partition;
+    partition.executor->lane_attached(1, {.rights = kMayRead});
+    Executor::DirectLane writer(*partition.executor, 0), reader(*partition.executor, 1);
+    LoanName lent;
+    Result result;
+    Op set = make(OpCode::kSet, "key", "value");
+    set.hash = hash_key(set.key, 5);
+    set.exptime = 10;
+    REQUIRE(reader.execute(set, result, lent));
+    CHECK(result.code == ResultCode::kForbidden);
+    REQUIRE(writer.execute(set, result, lent));
+    Op get = make(OpCode::kGet, "key");
+    get.hash = set.hash;
+    REQUIRE(reader.execute(get, result, lent));
+    CHECK(result.code == ResultCode::kHit);
+    partition.clock.advance_ns(11'000'000'000);
+    partition.executor->renew_direct_work();
+    REQUIRE(reader.execute(get, result, lent));
+    CHECK(result.code == ResultCode::kMiss);
+  }
+
+  TEST_CASE("a long value that an op finds at once is lent, or is a part of what there is") {
+    Partition partition;
+    Executor::DirectLane direct(*partition.executor, 0);
+    const std::string value(50'000, 'v');
+    LoanName lent;
+    Result result;
+    Op op = make(OpCode::kSet, "key", value);
+    op.hash = hash_key(op.key, 5);
+    REQUIRE(direct.execute(op, result, lent));
+    op.code = OpCode::kGet;
+    REQUIRE(direct.execute(op, result, lent));
+    REQUIRE(lent.loan != nullptr);
+    REQUIRE(Loan::take(lent));
+    CHECK(lent.loan->length() == value.size());
+    CHECK(lent.loan->pieces().front() == std::string_view(value).substr(0, lent.loan->pieces().front().size()));
+    lent.loan->give_back();
+    // More than the store lends.
+    const std::string huge(1'000'000, 'h');
+    partition.run(part(1, 0, 1'000'000, huge, "huge"));
+    Op commit = with_id(OpCode::kCommit, 1, "huge");
+    REQUIRE(partition.code(commit) == ResultCode::kStored);
+    op = make(OpCode::kGet, "huge");
+    op.hash = hash_key(op.key, 5);
+    lent = {};
+    std::vector<Loan*> all;
+    for (int i = 0; i < 100 && (i == 0 || lent.loan != nullptr); ++i) {
+      lent = {};
+      partition.executor->renew_direct_work();
+      REQUIRE(direct.execute(op, result, lent));
+      if (lent.loan != nullptr && Loan::take(lent)) all.push_back(lent.loan);
+    }
+    CHECK(lent.loan == nullptr);
+    CHECK(result.further.empty());
+    CHECK(result.total_length == huge.size());
+    CHECK(result.value == std::string_view(huge).substr(0, result.value.size()));
+    CHECK_FALSE(result.value.empty());
+    for (Loan* const loan : all) loan->give_back();
+  }
+
   TEST_CASE("a client of the partition's thread fills parts in itself, before, between and behind others") {
     Partition partition;
     const std::string value(200'000, 'v');

@@ -1,4 +1,5 @@
 // One lane of the client: how it packs messages, which bytes it accepts as a response, and which waiters it calls.
+#include "op/direct_store.h"
 #include "rpc_fakes.h"
 
 using namespace egret;
@@ -100,6 +101,50 @@ TEST_CASE("a message takes as many of the smallest ops as fit its slot, and a la
   CHECK(header_of(f.endpoint, f.endpoint.writes[0]).op_count == appended);
   f.lane.fail_all();
   CHECK(f.listener.codes.size() == appended + 1);
+}
+
+namespace {
+// A store in the client's thread, which has every key.
+struct Having final : op::DirectStore {
+  bool execute(const op::Op&, op::Result& result, op::LoanName&) override {
+    if (is_enough) return false;
+    result = hit("value");
+    ++executed;
+    return true;
+  }
+  bool begin_part(const op::Op&, uint32_t, op::PartRoom&) override { return false; }
+  void end_part(const op::Op&, uint32_t) override {}
+  int executed = 0;
+  bool is_enough = false;
+};
+}  // namespace
+
+TEST_CASE("an op is executed at once only where the store is the client's own, and nothing before it is under way") {
+  Fixture f(true);
+  op::Result result;
+  op::LoanRef loan;
+  CHECK_FALSE(f.lane.execute(get_of("key"), result, loan));
+  Having store;
+  f.endpoint.direct = &store;
+  CHECK(f.lane.execute(get_of("key"), result, loan));
+  CHECK(result.value == "value");
+  CHECK(f.counters.direct_ops.get() == 1);
+  CHECK(f.counters.messages.get() == 1);
+  CHECK(f.endpoint.writes.empty());
+
+  REQUIRE(f.lane.append(get_of("key"), &f.listener));
+  CHECK_FALSE_MESSAGE(f.lane.execute(get_of("key"), result, loan), "one is being packed");
+  f.lane.seal();
+  CHECK_FALSE_MESSAGE(f.lane.execute(get_of("key"), result, loan), "one is not answered");
+  f.answer(1);
+  REQUIRE(f.fetch());
+  CHECK(f.lane.execute(get_of("key"), result, loan));
+  f.lane.withhold(true);
+  CHECK_FALSE_MESSAGE(f.lane.execute(get_of("key"), result, loan), "no op begins");
+  f.lane.withhold(false);
+  store.is_enough = true;
+  CHECK_FALSE(f.lane.execute(get_of("key"), result, loan));
+  CHECK(store.executed == 2);
 }
 
 TEST_CASE("ops share a message, in order, under a checksum") {

@@ -97,7 +97,7 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
     return count;
   }
   void ring(uint32_t lane) override { rings.push_back(lane); }
-  op::DirectParts* direct_parts(uint32_t) override { return direct; }
+  op::DirectStore* direct_store(uint32_t) override { return direct; }
   int data_fd() const override { return data; }
   uint32_t come_back_ms() const override { return pause_ms; }
   void arm() override { ++arms; }
@@ -113,7 +113,7 @@ class FakeClientEndpoint final : public transport::ClientEndpoint {
   int flushes = 0, polls = 0, arms = 0, keep_alives = 0;
   std::function<void()> on_flush;  // by default nothing
   int control = -1, data = -1;     // control_fd(), data_fd()
-  op::DirectParts* direct = nullptr;
+  op::DirectStore* direct = nullptr;
   bool completes_reads = false;  // in the next poll(), as shared memory does; else the test does
   uint32_t pause_ms = 0;         // come_back_ms()
   bool peer_gone = false, refuse_map = false, closed = false;

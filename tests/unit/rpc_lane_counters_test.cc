@@ -31,6 +31,7 @@ TEST_CASE("every metric has a name of its own, a sentence, and something to show
     CHECK(metric.total.empty() == (metric.counter == nullptr));
   }
   const std::set<std::string_view> expected{"messages",
+                                            "direct_ops",
                                             "ops",
                                             "fetches",
                                             "refetches",

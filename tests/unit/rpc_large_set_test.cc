@@ -86,7 +86,8 @@ TEST_CASE("who has lost its room keeps it until its abort is on its way: no part
 
 namespace {
 // A store in the client's thread, which takes everything.
-struct Taker final : op::DirectParts {
+struct Taker final : op::DirectStore {
+  bool execute(const op::Op&, op::Result&, op::LoanName&) override { return false; }
   bool begin_part(const op::Op& part, uint32_t most, op::PartRoom& room) override {
     if (!takes) return false;
     memory.resize(std::min(most, part.length - part.offset));

@@ -104,7 +104,7 @@ bool LargeSet::append(const Op& op) {
 // Not while parts of the lane are in slots, whosever they are: the backend has not executed them yet, and what is written now would
 // take the store's room before them.
 bool LargeSet::goes_directly() const {
-  return goes_on() && direct_parts() != nullptr && !session_->lanes().has_parts_in_slots(store_.hash);
+  return goes_on() && direct_store() != nullptr && !session_->lanes().has_parts_in_slots(store_.hash);
 }
 
 size_t LargeSet::send(std::string_view bytes) {
@@ -133,11 +133,11 @@ size_t LargeSet::send(std::string_view bytes) {
 bool LargeSet::begin_part(uint32_t most, op::PartRoom& room) {
   if (!goes_directly()) return false;
   opened_ = true;
-  return direct_parts()->begin_part(part({}), most, room);
+  return direct_store()->begin_part(part({}), most, room);
 }
 
 void LargeSet::end_part(uint32_t length) {
-  direct_parts()->end_part(part({}), length);
+  direct_store()->end_part(part({}), length);
   sent_ += length;
   unnoted_ += length;
   backend_is_slow_ = false;

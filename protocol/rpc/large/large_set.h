@@ -2,7 +2,7 @@
 //
 //   enter() ─▶ send(bytes) ─ Upload ops ─▶ … ─▶ commit() ─ Commit op ─▶ the result goes to the commit's waiter
 //     │ no room: collect the value and enter_whole(), or wait_for_room()     └ abandon(): the backend forgets the parts
-//     └ begin_part(), end_part(): bytes are received in the store (op/direct_parts.h)
+//     └ begin_part(), end_part(): bytes are received in the store (op/direct_store.h)
 //
 // The sets of a lane go side by side, told apart by their id; how much of them is open at once is UploadRoom's.
 // Memory: no byte of the value; a part is encoded straight into the open message, or written into the store. Thread: the
@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "op/direct_parts.h"
+#include "op/direct_store.h"
 #include "op/op.h"
 #include "rpc/client_session.h"
 #include "rpc/session_ref.h"
@@ -86,7 +86,7 @@ class LargeSet final : private Waiter, private CreditWaiter {
   op::Op part(std::string_view bytes) const;
   uint32_t max_part() const;
   bool goes_directly() const;
-  op::DirectParts* direct_parts() const { return session_->lanes().direct_parts(store_.hash); }
+  op::DirectStore* direct_store() const { return session_->lanes().direct_store(store_.hash); }
   size_t write_directly(std::string_view bytes);
   bool append(const op::Op& op);
   void leave();

@@ -168,9 +168,9 @@ void LocalClientEndpoint::flush() {
   written_servers_.clear();
 }
 
-op::DirectParts* LocalClientEndpoint::direct_parts(uint32_t lane) {
+op::DirectStore* LocalClientEndpoint::direct_store(uint32_t lane) {
   FlushServer* const server = region_->at_flush(lane);
-  return server == nullptr ? nullptr : server->direct_parts();
+  return server == nullptr ? nullptr : server->direct_store();
 }
 
 size_t LocalClientEndpoint::poll(std::span<Event> events) {

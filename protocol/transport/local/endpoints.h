@@ -72,7 +72,7 @@ class LocalClientEndpoint final : public ClientEndpoint {
   }
   void stage_read(uint32_t lane, size_t offset, size_t length, uint64_t tag) override;
   void flush() override;
-  op::DirectParts* direct_parts(uint32_t lane) override;
+  op::DirectStore* direct_store(uint32_t lane) override;
   size_t poll(std::span<Event> events) override;
   void ring(uint32_t lane) override;
   int data_fd() const override { return region_->to_client(); }

@@ -1,10 +1,11 @@
-// Values in parts (OpCode::kUpload) whose bytes a client receives where the store will keep them, without a slot between.
-// For clients in the store's own thread.
+// What a client in the store's own thread may do without a slot between.
 //
+//   an op ─▶ execute() ─▶ its result, at once
 //   a kUpload without bytes ─▶ begin_part(): room in the store ─▶ the client receives into it ─▶ end_part(): how much it was
 //
-// Parts that come so and parts that come as ops may follow each other: all must be in order. Thread: the store's, which is
-// the client's; between the two calls nothing else of the store may be called.
+// Ops and parts that come so and those that come by slots may follow each other: nothing of the client may be under way in
+// its lane when execute() is called, and parts must be in order. Thread: the store's, which is the client's; between
+// begin_part() and end_part() nothing else of the store may be called.
 #pragma once
 
 #include <array>
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <span>
 
+#include "op/loan.h"
 #include "op/op.h"
 
 namespace egret::op {
@@ -30,8 +32,11 @@ struct PartRoom {
   bool is_full() const { return count == kMostPieces; }
 };
 
-class DirectParts {
+class DirectStore {
  public:
+  // `op`: of one key, with its hash; not of a value in parts. `result.value` and `lent`, which names the value if that is lent,
+  // are valid until the next call of the store. False: the client has had its share of this round; the op is to be sent.
+  virtual bool execute(const Op& op, Result& result, LoanName& lent) = 0;
   // Room for the next bytes of the upload that `part` names, from part.offset on: at most `most`, perhaps fewer. An
   // offset of 0 opens the upload. False: send them as ops, which will also learn why; end_part() is not called then.
   virtual bool begin_part(const Op& part, uint32_t most, PartRoom& room) = 0;
@@ -39,7 +44,7 @@ class DirectParts {
   virtual void end_part(const Op& part, uint32_t length) = 0;
 
  protected:
-  ~DirectParts() = default;
+  ~DirectStore() = default;
 };
 
 }  // namespace egret::op
