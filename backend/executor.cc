@@ -94,7 +94,7 @@ Executor::Executor(const ExecutorOptions& options, const base::Clock& clock, std
 
 // Handles into the store end before it does. Whoever has borrowed of it is gone.
 Executor::~Executor() {
-  let_go();
+  end_round();
   loans_.take_back();
   EGRET_DCHECK(loans_.bytes() == 0);
 }
@@ -352,7 +352,7 @@ bool Executor::DirectLane::execute(const Op& op, Result& result, op::LoanName& l
   executor_.is_round_fresh_ = true;
   executor_.ops_ = {&op, 1};
   executor_.op_lanes_ = {&lane_, 1};
-  executor_.store_->prepare_one(op);
+  executor_.store_->prepare(executor_.ops_);
   result = executor_.execute(0);
   if (result.total_length >= rpc::SlotPoller::kLeastKept || !result.further.empty()) [[unlikely]] {
     lent = executor_.lend(0, result);

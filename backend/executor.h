@@ -92,9 +92,6 @@ class Executor final : public rpc::OpHandler {
   Executor(const ExecutorOptions& options, const base::Clock& clock, std::unique_ptr<store::Store> store);
   [[gnu::noinline]] ~Executor() override;  // inlined, GCC 12 takes it for a free of what is not on the heap
 
-  // The thread has done everything else that was to be done: ops may be executed directly again, as many as a lane may use
-  // of a round.
-  void renew_direct_work() { direct_work_ = 0; }
   void begin_round() override;
   void foresee(std::span<op::Op> ops) override;
   void prepare(std::span<op::Op> ops, std::span<const rpc::LaneId> lanes) override;
@@ -102,8 +99,12 @@ class Executor final : public rpc::OpHandler {
   op::Result execute(size_t index) override;
   bool keep(size_t index, const op::Result& result) override;
   op::LoanName lend(size_t index, const op::Result& result) override;
-  // Ends the pins of keep(): the bytes are sent, or copied.
-  void let_go() { kept_.clear(); }
+  // The bytes of keep() are sent, or copied: their pins end. Ops may be executed directly again, as many as a lane may use
+  // of a round.
+  void end_round() {
+    kept_.clear();
+    direct_work_ = 0;
+  }
   void lane_attached(rpc::LaneId lane, const rpc::LaneBinding& binding) override;
   void lane_dropped(rpc::LaneId lane) override;
 

@@ -128,7 +128,6 @@ void Partition::begin() {
 
 bool Partition::poll() {
   EGRET_ASSERT_OWNER(owner_);
-  executor_->renew_direct_work();
   bool any = false;
   if (std::exchange(is_signalled_, false)) any = poll_signals(0);
   if (std::exchange(has_messages_, false) || mailboxes_.is_waiting(options_.number)) any |= read_messages();
@@ -358,7 +357,7 @@ void Partition::push(HomeEndpoint& home, uint32_t lane, size_t offset, size_t le
 }
 
 void Partition::flush_unsent() {
-  if (unsent_.empty()) return executor_->let_go();
+  if (unsent_.empty()) return executor_->end_round();
   for (const uint64_t session_id : unsent_) {
     HomeEndpoint* const home = home_of(session_id);
     if (home == nullptr) continue;
@@ -366,7 +365,7 @@ void Partition::flush_unsent() {
     if (!home->is_blocked) flush(*home);
   }
   unsent_.clear();
-  executor_->let_go();
+  executor_->end_round();
 }
 
 // A peer that does not take its responses is waited for at its descriptor: it never blocks this thread.

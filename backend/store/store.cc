@@ -150,6 +150,10 @@ void Store::prepare(std::span<const op::Op> ops) {
   EGRET_ASSERT_OWNER(owner_);
   EGRET_DCHECK(ops.size() <= kMaxBatch);
   batch_ = ops;
+  if (ops.size() == 1) {  // there is nothing that its cache misses could overlap with
+    lookups_[0] = {};
+    return;
+  }
   items_.index.prefetch_buckets(ops, lookups_);
   for (const op::Op& op : ops) {
     if (op.code == op::OpCode::kSet) ghosts_.prefetch(op.hash);
@@ -158,6 +162,7 @@ void Store::prepare(std::span<const op::Op> ops) {
 
 void Store::locate() {
   static_assert(kMaxBatch <= Index::kMostLookups);
+  if (batch_.size() == 1) return;
   guessed_at_ = items_.index.changes();
   items_.index.guess_items(std::span(lookups_).first(batch_.size()));
 }

@@ -90,11 +90,6 @@ class Store {
   // A batch: at most kMaxBatch ops, each with its hash filled in. The span must stay valid until the last execute().
   void prepare(std::span<const op::Op> ops);
   void locate();
-  // A batch of one op that is executed at once: there is nothing that its cache misses could overlap with. No locate().
-  void prepare_one(const op::Op& op) {
-    batch_ = {&op, 1};
-    lookups_[0] = {};
-  }
   // Executes ops[index] of the prepared batch: Get, Set, Delete, Arith, Chunk, Flush, Iterate; others answer
   // kUnsupported. Call it in order, once for each op that the store executes. The result's value and further pieces
   // view the store's memory until the next non-const call. A get of a large value returns its first kMaxChunk bytes; a

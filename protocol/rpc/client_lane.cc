@@ -106,17 +106,17 @@ size_t ClientLane::append(const Op& op, Waiter* waiter) {
   return expected;
 }
 
-bool ClientLane::execute(const Op& op, Result& result, op::LoanRef& loan) {
-  EGRET_ASSERT_OWNER(owner_);
-  if (open_ops_ > 0 || outstanding() > 0 || !has_credit()) return false;
-  op::DirectStore* const store = endpoint_.direct_store(lane_);
+bool execute(ClientLane& lane, const Op& op, Result& result, op::LoanRef& loan) {
+  EGRET_ASSERT_OWNER(lane.owner_);
+  if (lane.open_ops_ > 0 || lane.outstanding() > 0 || !lane.has_credit()) return false;
+  op::DirectStore* const store = lane.endpoint_.direct_store(lane.lane_);
   op::LoanName lent;
   if (store == nullptr || !store->execute(op, result, lent)) return false;
-  counters_.messages.add();
-  counters_.ops.add();
-  counters_.direct_ops.add();
-  durations_.record(0);
-  if (result.code == ResultCode::kHit) policy_.on_value(result.total_length);
+  lane.counters_.messages.add();
+  lane.counters_.ops.add();
+  lane.counters_.direct_ops.add();
+  lane.durations_.record(0);
+  if (result.code == ResultCode::kHit) lane.policy_.on_value(result.total_length);
   if (lent.loan != nullptr && op::Loan::take(lent)) [[unlikely]] {
     loan = op::LoanRef(*lent.loan);
     result.loan = &loan;

@@ -91,7 +91,7 @@ class ClientLane {
   size_t append(const op::Op& op, Waiter* waiter);
   // The op's result at once, if the lane's partition is this thread's, and nothing is under way in the lane (op/direct_store.h).
   // `result.value` is valid until the next call, or as long as `loan`. False: append() it.
-  bool execute(const op::Op& op, op::Result& result, op::LoanRef& loan);
+  friend bool execute(ClientLane& lane, const op::Op& op, op::Result& result, op::LoanRef& loan);
 
   // Call it within Waiter::on_result, with its result: keeps the bytes of the value in their slot until release() of
   // the returned number. 0: they cannot be kept. The slot cannot be reused meanwhile, so only a caller that needs no
@@ -281,5 +281,7 @@ class ClientLane {
   base::Histogram& durations_;
   ActiveLanes& active_;
 };
+
+bool execute(ClientLane& lane, const op::Op& op, op::Result& result, op::LoanRef& loan);
 
 }  // namespace egret::rpc

@@ -84,7 +84,7 @@ void push(ClientContext& client, const Op& op, Reply* reply, size_t expected) {
 [[gnu::noinline]] bool execute(ClientContext& client, const KeyOp& what, rpc::ClientLane& lane, Reply* reply) {
   Result result;
   op::LoanRef loan;
-  if (!lane.execute(what.op, result, loan)) return false;
+  if (!rpc::execute(lane, what.op, result, loan)) return false;
   push(client, what.op, reply, 0);
   reply->on_result(result);
   return true;

@@ -77,7 +77,7 @@ bool Model::append(const Draft& draft, rpc::ClientLane& lane, uint64_t session_i
   is_sent(record, session_id, lane.number());
   Result result;
   op::LoanRef loan;
-  if (lane.execute(draft.op, result, loan)) {
+  if (rpc::execute(lane, draft.op, result, loan)) {
     record.on_result(result);
     return true;
   }

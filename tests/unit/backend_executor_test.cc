@@ -182,7 +182,7 @@ TEST_SUITE("values in parts") {
     CHECK(executed == egret::rpc::SlotPoller::kLaneWork);
     CHECK(partition.executor->counters().direct_ops == executed);
     CHECK_MESSAGE(partition.code(make(OpCode::kGet, "key")) == ResultCode::kHit, "by a slot as ever");
-    partition.executor->renew_direct_work();
+    partition.executor->end_round();
     CHECK(execute(make(OpCode::kGet, "other")));
     CHECK(result.code == ResultCode::kMiss);
     CHECK(execute(make(OpCode::kDelete, "key")));
@@ -206,7 +206,7 @@ TEST_SUITE("values in parts") {
     REQUIRE(reader.execute(get, result, lent));
     CHECK(result.code == ResultCode::kHit);
     partition.clock.advance_ns(11'000'000'000);
-    partition.executor->renew_direct_work();
+    partition.executor->end_round();
     REQUIRE(reader.execute(get, result, lent));
     CHECK(result.code == ResultCode::kMiss);
   }
@@ -238,7 +238,7 @@ TEST_SUITE("values in parts") {
     std::vector<Loan*> all;
     for (int i = 0; i < 100 && (i == 0 || lent.loan != nullptr); ++i) {
       lent = {};
-      partition.executor->renew_direct_work();
+      partition.executor->end_round();
       REQUIRE(direct.execute(op, result, lent));
       if (lent.loan != nullptr && Loan::take(lent)) all.push_back(lent.loan);
     }
@@ -688,7 +688,7 @@ TEST_SUITE("chunks and pins") {
     std::string whole;
     for (const std::string_view piece : kept) whole += piece;
     CHECK(whole == value);
-    partition.executor->let_go();
+    partition.executor->end_round();
     CHECK(partition.code(make(OpCode::kSet, "key", std::string(900'000, 'x'))) == ResultCode::kStored);
   }
 
@@ -822,7 +822,7 @@ TEST_SUITE("chunks and pins") {
       }
       const Result hit = partition.run_in_place(make(OpCode::kGet, "key"));
       CHECK_FALSE(partition.executor->keep(0, hit));
-      partition.executor->let_go();
+      partition.executor->end_round();
       CHECK(partition.executor->keep(0, hit));
     }
   }

@@ -123,27 +123,27 @@ TEST_CASE("an op is executed at once only where the store is the client's own, a
   Fixture f(true);
   op::Result result;
   op::LoanRef loan;
-  CHECK_FALSE(f.lane.execute(get_of("key"), result, loan));
+  CHECK_FALSE(execute(f.lane, get_of("key"), result, loan));
   Having store;
   f.endpoint.direct = &store;
-  CHECK(f.lane.execute(get_of("key"), result, loan));
+  CHECK(execute(f.lane, get_of("key"), result, loan));
   CHECK(result.value == "value");
   CHECK(f.counters.direct_ops.get() == 1);
   CHECK(f.counters.messages.get() == 1);
   CHECK(f.endpoint.writes.empty());
 
   REQUIRE(f.lane.append(get_of("key"), &f.listener));
-  CHECK_FALSE_MESSAGE(f.lane.execute(get_of("key"), result, loan), "one is being packed");
+  CHECK_FALSE_MESSAGE(execute(f.lane, get_of("key"), result, loan), "one is being packed");
   f.lane.seal();
-  CHECK_FALSE_MESSAGE(f.lane.execute(get_of("key"), result, loan), "one is not answered");
+  CHECK_FALSE_MESSAGE(execute(f.lane, get_of("key"), result, loan), "one is not answered");
   f.answer(1);
   REQUIRE(f.fetch());
-  CHECK(f.lane.execute(get_of("key"), result, loan));
+  CHECK(execute(f.lane, get_of("key"), result, loan));
   f.lane.withhold(true);
-  CHECK_FALSE_MESSAGE(f.lane.execute(get_of("key"), result, loan), "no op begins");
+  CHECK_FALSE_MESSAGE(execute(f.lane, get_of("key"), result, loan), "no op begins");
   f.lane.withhold(false);
   store.is_enough = true;
-  CHECK_FALSE(f.lane.execute(get_of("key"), result, loan));
+  CHECK_FALSE(execute(f.lane, get_of("key"), result, loan));
   CHECK(store.executed == 2);
 }
 
