@@ -24,9 +24,8 @@ constexpr size_t kTakenToDrop = 16 << 10;   // bytes that have been taken, befor
 
 }  // namespace
 
-void BytesEngine::put(std::string_view bytes, bool may_wait) {
-  const uint64_t moment_ns = held_.place == nullptr ? kMomentNs : 0;
-  patience_ns_ = may_wait ? UINT64_MAX : moment_ns;
+void BytesEngine::put(std::string_view bytes) {
+  patience_ns_ = is_holding() ? 0 : kMomentNs;
   input_.append(bytes);
   feed();
 }
@@ -38,7 +37,7 @@ void BytesEngine::poll() {
 
 void BytesEngine::collect() {
   settle();
-  if (held_.place == nullptr) [[likely]]
+  if (!is_holding()) [[likely]]
     return;
   patience_ns_ = 0;
   feed();
@@ -184,7 +183,7 @@ void BytesEngine::add_request(std::string_view value) {
 
 // False: there is no credit for it yet.
 bool BytesEngine::submit_held() {
-  if (held_.place == nullptr) [[likely]]
+  if (!is_holding()) [[likely]]
     return true;
   const uint64_t begun_ns = engine_.clock().now_ns();
   const uint64_t wait_until_ns = begun_ns + std::min(patience_ns_, held_.until_ns - std::min(begun_ns, held_.until_ns));

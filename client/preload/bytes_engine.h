@@ -41,9 +41,9 @@ class BytesEngine final : private client::AnswerSink {
   BytesEngine(const BytesEngine&) = delete;
   BytesEngine& operator=(const BytesEngine&) = delete;
 
-  // Takes all of it. Where lanes have no credit it waits, for at most as long as an op may take; if it may not wait, only for a moment:
-  // then it holds what is left, and goes on when it is called again.
-  void put(std::string_view bytes, bool may_wait);
+  // Takes all of it. Where lanes have no credit it waits for a moment: then it holds what is left, and goes on when it is called again.
+  void put(std::string_view bytes);
+  bool is_holding() const { return held_.place != nullptr; }
   // Looks for results; never waits.
   void poll();
   // Takes those that have come to the engine by somebody else's poll, and goes on with what it holds.

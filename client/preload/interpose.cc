@@ -29,24 +29,16 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "client/preload/inside.h"
 #include "client/preload/real.h"
 #include "client/preload/served_sockets.h"
+#include "client/preload/signals.h"
 
 #define EGRET_INTERPOSES extern "C" __attribute__((visibility("default")))
 
 namespace {
 
 using namespace egret::preload;
-
-// The thread is in this library: its calls are the library's own.
-thread_local bool is_inside = false;
-class Inside {
- public:
-  Inside() { is_inside = true; }
-  ~Inside() { is_inside = false; }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-};
 
 ServedSockets& sockets() {
   return ServedSockets::instance();
@@ -142,54 +134,80 @@ uint64_t now_us() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
 }
 
+timespec in_ms(int ms) {
+  return {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1'000'000L};
+}
+
 // A call of poll() on descriptors of which some are served.
 class Poll {
  public:
   Poll(pollfd* of_program, nfds_t count, int timeout_ms)
-      : of_program_(of_program), count_(count), timeout_ms_(timeout_ms), begun_us_(now_us()), served_(count) {
+      : of_program_(of_program),
+        count_(count),
+        timeout_ms_(timeout_ms),
+        begun_us_(now_us()),
+        served_(count),
+        sleepers_(count) {
     for (nfds_t i = 0; i < count; ++i) {
       if (ServedSockets::has(of_program[i].fd)) served_[i] = sockets().find(of_program[i].fd);
     }
   }
 
-  int run() {
+  // `mask`: signals that are held back while it waits; null: those that are so anyhow.
+  int run(const sigset_t* mask) {
+    if (timeout_ms_ == 0 && mask == nullptr) return turn(nullptr);
+    Signals signals;
     while (true) {
-      const bool has_come = !look_and_arm();
-      const int left_ms = has_come ? 0 : left();
-      // Another thread may take what this one is to be woken by.
-      const bool is_capped = awaits_ && (left_ms < 0 || left_ms > kMostUnlookedMs);
-      const int got = real().poll(waits_.data(), waits_.size(), is_capped ? kMostUnlookedMs : left_ms);
+      const int ready = turn(mask != nullptr ? mask : &signals.before());
       const int error = errno;
-      const int ready = disarm();
-      if (got < 0 && ready == 0) {
-        errno = error;
-        return got;
-      }
-      if (ready > 0 || left() == 0) return ready;
+      if (ready == 0 && left() != 0) continue;
+      signals.end();
+      errno = error;
+      return ready;
     }
   }
 
  private:
+  // Signals come while it sleeps only, as `mask` has it.
+  int turn(const sigset_t* mask) {
+    const bool has_come = !look_and_arm();
+    const int left_ms = has_come ? 0 : left();
+    // Another thread may take what this one is to be woken by.
+    const bool is_capped = awaits_ && (left_ms < 0 || left_ms > ThreadEngine::kMostUnlookedMs);
+    const timespec wait = in_ms(is_capped ? ThreadEngine::kMostUnlookedMs : left_ms);
+    pollfd* const first = waits_.data()->data();
+    const nfds_t count = 3 * waits_.size();
+    int got = 0;
+    if (has_come || mask == nullptr) {
+      got = real().poll(first, count, 0);
+    } else {
+      const InProgram handlers;
+      got = real().ppoll(first, count, left_ms < 0 && !is_capped ? nullptr : &wait, mask);
+    }
+    const int error = errno;
+    const int ready = disarm();
+    errno = error;
+    return got < 0 && ready == 0 ? got : ready;
+  }
   int left() const {
     if (timeout_ms_ <= 0) return timeout_ms_;
     const uint64_t all_us = static_cast<uint64_t>(timeout_ms_) * 1000;
     const uint64_t passed_us = std::min(now_us() - begun_us_, all_us);
     return static_cast<int>((all_us - passed_us + 999) / 1000);  // rounded up: no wait ends too early
   }
-  // Two descriptors for each that nothing has come for yet: its engine's, if it is to be waited for, and the program's own. False:
-  // something has come.
+  // Three descriptors for each that nothing has come for yet: the program's own, and two for what comes by slots, if that is to be waited
+  // for. False: something has come.
   bool look_and_arm() {
     bool any = false;
     awaits_ = false;
-    waits_.assign(2 * count_, pollfd{-1, 0, 0});
+    waits_.assign(count_, {pollfd{-1, 0, 0}, {-1, 0, 0}, {-1, 0, 0}});
     for (nfds_t i = 0; i < count_; ++i) {
       of_program_[i].revents = 0;
-      pollfd& own = waits_[2 * i];
       if (served_[i] == nullptr) {
-        waits_[2 * i + 1] = {of_program_[i].fd, of_program_[i].events, 0};
+        waits_[i][0] = {of_program_[i].fd, of_program_[i].events, 0};
       } else {
-        any |= !served_[i]->arm(of_program_[i].events, own, waits_[2 * i + 1]);
-        awaits_ |= own.fd >= 0;
+        any |= !served_[i]->arm(of_program_[i].events, waits_[i], sleepers_[i]);
+        awaits_ |= sleepers_[i] != nullptr;
       }
     }
     // One socket's look may have brought what another one waits for.
@@ -203,23 +221,22 @@ class Poll {
     for (nfds_t i = 0; i < count_; ++i) {
       pollfd& each = of_program_[i];
       if (served_[i] != nullptr) {
-        served_[i]->disarm(each.events, (waits_[2 * i].revents & POLLIN) != 0);
+        served_[i]->disarm(each.events, waits_[i], sleepers_[i]);
         each.revents = static_cast<short>(each.revents | served_[i]->look(each.events));
       }
-      each.revents = static_cast<short>(each.revents | waits_[2 * i + 1].revents);
+      each.revents = static_cast<short>(each.revents | waits_[i][0].revents);
       ready += each.revents != 0 ? 1 : 0;
     }
     return ready;
   }
-
-  static constexpr int kMostUnlookedMs = 20;
 
   pollfd* const of_program_;
   const nfds_t count_;
   const int timeout_ms_;
   const uint64_t begun_us_;
   std::vector<std::shared_ptr<ServedSocket>> served_;
-  std::vector<pollfd> waits_;
+  std::vector<ServedSocket::Wait> waits_;
+  std::vector<ServedSocket::Sleeper> sleepers_;
   bool awaits_ = false;  // answers, of an engine
 };
 
@@ -233,7 +250,7 @@ bool comes_soon(pollfd& only, int timeout_ms) {
   return true;
 }
 
-int poll_served(pollfd* fds, nfds_t count, int timeout_ms, bool& is_ours) {
+int poll_served(pollfd* fds, nfds_t count, int timeout_ms, const sigset_t* mask, bool& is_ours) {
   is_ours = false;
   if (is_inside || !ServedSockets::has_any() || fds == nullptr || count > kMostPolled) return 0;
   if (std::none_of(fds, fds + count, [](const pollfd& each) { return ServedSockets::has(each.fd); })) return 0;
@@ -241,7 +258,7 @@ int poll_served(pollfd* fds, nfds_t count, int timeout_ms, bool& is_ours) {
   is_ours = true;
   try {
     if (count == 1 && comes_soon(fds[0], timeout_ms)) return 1;
-    return Poll(fds, count, timeout_ms).run();
+    return Poll(fds, count, timeout_ms).run(mask);
   } catch (abi::__forced_unwind&) {
     throw;
   } catch (...) {
@@ -275,7 +292,8 @@ void take_off(timeval& timeout, uint64_t passed_us) {
   timeout = left.tv_sec < 0 ? timeval{} : left;
 }
 
-int select_served(int count, fd_set* readable, fd_set* writable, fd_set* special, timeval* timeout, bool& is_ours) {
+int select_served(int count, fd_set* readable, fd_set* writable, fd_set* special, timeval* timeout,
+                  const sigset_t* mask, bool& is_ours) {
   is_ours = false;
   if (is_inside || !ServedSockets::has_any() || count < 0 || count > FD_SETSIZE) return 0;
   if (timeout != nullptr && (timeout->tv_sec < 0 || timeout->tv_usec < 0)) return 0;
@@ -287,7 +305,7 @@ int select_served(int count, fd_set* readable, fd_set* writable, fd_set* special
   }
   const timespec wait{timeout != nullptr ? timeout->tv_sec : 0, timeout != nullptr ? timeout->tv_usec * 1000 : 0};
   const uint64_t begun_us = now_us();
-  const int found = poll_served(fds.data(), fds.size(), ms_of(timeout != nullptr ? &wait : nullptr), is_ours);
+  const int found = poll_served(fds.data(), fds.size(), ms_of(timeout != nullptr ? &wait : nullptr), mask, is_ours);
   if (is_ours && timeout != nullptr && found == 0) *timeout = {};
   if (is_ours && timeout != nullptr && found != 0) take_off(*timeout, now_us() - begun_us);
   if (!is_ours || found < 0) return found;
@@ -526,7 +544,7 @@ EGRET_INTERPOSES ssize_t __read_chk(int fd, void* to, size_t room, size_t size) 
 
 EGRET_INTERPOSES int poll(pollfd* fds, nfds_t count, int timeout_ms) {
   bool is_ours = false;
-  const int found = poll_served(fds, count, timeout_ms, is_ours);
+  const int found = poll_served(fds, count, timeout_ms, nullptr, is_ours);
   return is_ours ? found : real().poll(fds, count, timeout_ms);
 }
 
@@ -535,11 +553,10 @@ EGRET_INTERPOSES int __poll_chk(pollfd* fds, nfds_t count, int timeout_ms, size_
   return poll(fds, count, timeout_ms);
 }
 
-// With a served socket among them, `mask` is not applied: what waits is poll(), in several turns.
 EGRET_INTERPOSES int ppoll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask) {
   if (!is_valid(timeout)) return real().ppoll(fds, count, timeout, mask);
   bool is_ours = false;
-  const int found = poll_served(fds, count, ms_of(timeout), is_ours);
+  const int found = poll_served(fds, count, ms_of(timeout), mask, is_ours);
   return is_ours ? found : real().ppoll(fds, count, timeout, mask);
 }
 
@@ -555,13 +572,14 @@ EGRET_INTERPOSES int pselect(int count, fd_set* readable, fd_set* writable, fd_s
   bool is_ours = false;
   timeval wait{};
   if (timeout != nullptr) wait = {timeout->tv_sec, (timeout->tv_nsec + 999) / 1000};
-  const int found = select_served(count, readable, writable, special, timeout != nullptr ? &wait : nullptr, is_ours);
+  const int found =
+      select_served(count, readable, writable, special, timeout != nullptr ? &wait : nullptr, mask, is_ours);
   return is_ours ? found : real_rare().pselect(count, readable, writable, special, timeout, mask);
 }
 
 EGRET_INTERPOSES int select(int count, fd_set* readable, fd_set* writable, fd_set* special, timeval* timeout) {
   bool is_ours = false;
-  const int found = select_served(count, readable, writable, special, timeout, is_ours);
+  const int found = select_served(count, readable, writable, special, timeout, nullptr, is_ours);
   return is_ours ? found : real().select(count, readable, writable, special, timeout);
 }
 

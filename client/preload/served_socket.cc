@@ -19,12 +19,28 @@ namespace {
 
 constexpr uint64_t kLookNs = 50'000;  // a thread that waits for a result polls its slot this long before it sleeps
 constexpr uint64_t kForEverNs = UINT64_MAX / 2;
-constexpr int kTurnMs = 20;
 constexpr int kPatienceMs = 5'000;  // with a proxy that takes or answers nothing
 // Bytes held for one socket. With more, a send that may not block is told EAGAIN.
 constexpr size_t kMostHeld = 64 << 20;
 constexpr int kRareFlags = MSG_OOB | MSG_ERRQUEUE | MSG_TRUNC | MSG_WAITALL;  // of recv()
 constexpr short kAlways = POLLERR | POLLHUP;
+
+// What lasts as long as a wait, however that ends.
+class Counted {
+ public:
+  explicit Counted(uint32_t& count) : count_(count) { ++count_; }
+  ~Counted() { --count_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  uint32_t& count_;
+};
+
+ssize_t fail(int error) {
+  errno = error;
+  return -1;
+}
 
 bool begins_with_any(std::string_view line, std::initializer_list<std::string_view> words) {
   return std::ranges::any_of(words, [&](std::string_view word) { return line.starts_with(word); });
@@ -52,8 +68,7 @@ ServedSocket::~ServedSocket() {
 }
 
 ssize_t ServedSocket::reset() {
-  errno = ECONNRESET;
-  return -1;
+  return fail(ECONNRESET);
 }
 
 bool ServedSocket::is_blocking(int flags) const {
@@ -64,21 +79,18 @@ bool ServedSocket::is_blocking(int flags) const {
 
 ssize_t ServedSocket::send(std::string_view bytes, int flags) {
   if (is_lost()) return reset();
-  const Section section(*thread_);
-  if (is_shut_) {
-    errno = EPIPE;
-    return -1;
-  }
+  Section section(*thread_);
+  if (state_ == State::kClosed) return fail(EBADF);
+  if (is_shut_) return fail(EPIPE);
   // Whoever waits there would not hear of an answer.
   if (bare_waiters_ > 0 && state_ == State::kSlots) leave_to_connection();
   if (state_ == State::kDead) return reset();
   if (state_ == State::kConnection) return real().send(fd_, bytes.data(), bytes.size(), flags);
-  if (engine_->held() > kMostHeld && !is_blocking(flags)) {
-    errno = EAGAIN;
-    return -1;
-  }
-  engine_->put(bytes, is_blocking(flags));
+  if (engine_->held() > kMostHeld && !is_blocking(flags)) return fail(EAGAIN);
+  engine_->put(bytes);
   go_on();
+  if (engine_->is_holding() && is_blocking(flags)) wait_for_room(section);
+  if (is_lost()) return reset();
   if (state_ == State::kDead) return reset();
   has_just_sent_ = true;
   return static_cast<ssize_t>(bytes.size());
@@ -93,10 +105,16 @@ int ServedSocket::go_on() {
 }
 
 int ServedSocket::shutdown(int how) {
-  if (is_lost() || (how != SHUT_WR && how != SHUT_RDWR)) return real().shutdown(fd_, how);
+  const bool is_known = how == SHUT_RD || how == SHUT_WR || how == SHUT_RDWR;
+  if (is_lost() || !is_known) return real().shutdown(fd_, how);
   const Section section(*thread_);
   const bool is_done = is_shut_ && is_to_be_shut_ == kNotShut;  // once more
+  if (how != SHUT_WR) is_shut_to_read_ = true;
   if (is_done || state_ == State::kDead) return real().shutdown(fd_, how);
+  if (how != SHUT_WR) {  // at once: a thread may wait for the connection
+    const int shut = real().shutdown(fd_, SHUT_RD);
+    if (shut != 0 || how == SHUT_RD) return shut;
+  }
   is_shut_ = true;
   is_shut_by_program_.store(true, std::memory_order_relaxed);
   is_to_be_shut_ = std::max(is_to_be_shut_, how);
@@ -105,16 +123,37 @@ int ServedSocket::shutdown(int how) {
 
 void ServedSocket::finish(uint64_t until_ns) {
   if (is_lost()) return;
-  const Section section(*thread_);
-  wait_for_answers(until_ns);
-  if (state_ != State::kAside) return;
+  Section section(*thread_);
+  if (waiters_ == 0) wait_for_answers(section, until_ns);
+  if (is_lost() || state_ != State::kAside) return;
   const size_t sent = engine_->aside().size();
   const std::string behind = engine_->leave().substr(sent);  // as far as the connection takes it at once
   real().send(fd_, behind.data(), behind.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-void ServedSocket::wait_for_answers(uint64_t until_ns) {
-  thread_->engine().wait([&] { return has_come() && (state_ != State::kSlots || !engine_->is_awaited()); }, until_ns);
+void ServedSocket::close(uint64_t until_ns) {
+  finish(until_ns);
+  if (is_lost()) return;
+  const Section section(*thread_);
+  if (state_ == State::kSlots) state_ = State::kClosed;
+}
+
+void ServedSocket::wait_for_answers(Section& section, uint64_t until_ns) {
+  const auto are_there = [&] {
+    has_come();
+    return state_ != State::kSlots || !engine_->is_awaited();
+  };
+  while (wait(section, are_there, until_ns, true) == Waited::kInterrupted) {
+  }
+}
+
+// All was taken, so a signal changes nothing of what the program is told.
+void ServedSocket::wait_for_room(Section& section) {
+  const auto is_all_sent = [&] {
+    has_come();
+    return state_ != State::kSlots || !engine_->is_holding();
+  };
+  wait(section, is_all_sent, kForEverNs, true);
 }
 
 void ServedSocket::begin_aside() {
@@ -200,17 +239,16 @@ ssize_t ServedSocket::receive(char* to, size_t room, int flags) {
   // with a poll timeout of 0) gets none.
   const bool has_just_sent = std::exchange(has_just_sent_, false);
   if (has_just_sent && state_ == State::kSlots && engine_->output().empty() && engine_->is_awaited() &&
-      !is_blocking(flags)) {
-    errno = EAGAIN;
-    return -1;
+      !is_shut_to_read_ && !is_blocking(flags)) {
+    return fail(EAGAIN);
   }
   if (state_ == State::kSlots) engine_->poll();
   go_on();
-  uint64_t until_ns = 0;
   while (true) {
     if (is_lost()) return reset();
     if (!engine_->output().empty()) return hand_out(to, room, flags);
     if (state_ == State::kDead) return reset();
+    if (is_shut_to_read_) return 0;
     if (state_ == State::kAside) {
       const ssize_t got = recv_aside(to, room, flags);
       if (got >= 0 || errno != EAGAIN || !is_blocking(flags)) return got;
@@ -218,25 +256,27 @@ ssize_t ServedSocket::receive(char* to, size_t room, int flags) {
       continue;
     }
     if (state_ == State::kSlots && engine_->is_over()) return 0;
-    if (is_amid_value() && is_blocking(flags)) {
-      if (wait_a_turn(section, until_ns)) continue;
-      flags |= MSG_DONTWAIT;
+    if (state_ == State::kClosed && !engine_->is_awaited()) return fail(EBADF);
+    if (!is_by_slots() || !(engine_->is_awaited() || (is_amid_value() && is_blocking(flags)))) {
+      return recv_bare(section, to, room, flags);
     }
-    if (state_ == State::kConnection || !engine_->is_awaited()) return recv_bare(section, to, room, flags);
-    if (wait_for_progress(flags)) continue;
-    errno = EAGAIN;
-    return -1;
+    if (!is_blocking(flags)) return fail(EAGAIN);  // poll() waits, if the program wants to
+    const Waited waited = wait_for_progress(section);
+    if (waited == Waited::kInterrupted) return fail(EINTR);
+    if (waited != Waited::kHasCome) flags |= MSG_DONTWAIT;
   }
 }
 
 // Nothing is awaited, so it is the connection's end that the program waits for. Others may use the engine meanwhile.
 ssize_t ServedSocket::recv_bare(Section& section, char* to, size_t room, int flags) {
-  ++bare_waiters_;
-  section.leave();
-  const ssize_t got = real().recv(fd_, to, room, flags);
-  const int error = errno;
-  section.enter_again();
-  --bare_waiters_;
+  const Counted waiter(bare_waiters_);
+  ssize_t got = 0;
+  int error = 0;
+  {
+    const Outside outside(section);
+    got = real().recv(fd_, to, room, flags);
+    error = errno;
+  }
   errno = error;
   return got;
 }
@@ -246,17 +286,6 @@ ssize_t ServedSocket::recv_bare(Section& section, char* to, size_t room, int fla
 bool ServedSocket::wait_for_connection(Section& section) {
   char byte = 0;
   return recv_bare(section, &byte, 1, MSG_PEEK) >= 0;
-}
-
-// Half a value is here, and its other half will be answered by slots, whoever waits for the connection. False: it has something, or
-// the program does not want to wait for longer.
-bool ServedSocket::wait_a_turn(Section& section, uint64_t& until_ns) {
-  if (until_ns == 0) until_ns = receive_until_ns();
-  section.leave();
-  pollfd readable{fd_, POLLIN, 0};
-  const int ready = real().poll(&readable, 1, kTurnMs);
-  section.enter_again();
-  return ready <= 0 && thread_->engine().clock().now_ns() < until_ns;
 }
 
 ssize_t ServedSocket::hand_out(char* to, size_t room, int flags) {
@@ -275,16 +304,68 @@ ssize_t ServedSocket::hand_out(char* to, size_t room, int flags) {
 bool ServedSocket::has_come() {
   engine_->collect();
   go_on();
-  return !engine_->output().empty() || state_ != State::kSlots || !engine_->is_awaited();
+  return !engine_->output().empty() || is_shut_to_read_ || !is_by_slots() ||
+         !(engine_->is_awaited() || is_amid_value());
 }
 
-// False: nothing has come, and the program does not want to wait, or not for longer.
-bool ServedSocket::wait_for_progress(int flags) {
+// As far as another thread may tell: this one looks itself when it is woken.
+bool ServedSocket::is_there() const {
+  return !engine_->output().empty() || is_shut_to_read_ || !is_by_slots() || !engine_->is_awaited() ||
+         engine_->is_holding();
+}
+
+ServedSocket::Waited ServedSocket::wait_for_progress(Section& section) {
+  if (look_for_a_while()) return Waited::kHasCome;
+  const uint64_t until_ns = receive_until_ns();
+  return wait(
+      section, [&] { return has_come(); }, until_ns, until_ns == kForEverNs);
+}
+
+// Sleeps until done(). Handlers of signals run outside of the section; one that ends the call (Signals) ends the wait.
+template <typename Done>
+ServedSocket::Waited ServedSocket::wait(Section& section, Done done, uint64_t until_ns, bool is_restarted) {
+  if (done()) return Waited::kHasCome;
+  Signals signals;
+  while (true) {
+    const Waited waited = sleep_until(section, done, until_ns, signals);
+    const Outside outside(section);
+    if (waited != Waited::kInterrupted || signals.let_through(is_restarted)) {
+      signals.end();
+      return waited;
+    }
+  }
+}
+
+template <typename Done>
+ServedSocket::Waited ServedSocket::sleep_until(Section& section, Done done, uint64_t until_ns, Signals& signals) {
   client::Engine& engine = thread_->engine();
-  const auto come = [&] { return has_come(); };
-  if (!is_blocking(flags)) return false;  // poll() waits, if the program wants to
-  if (engine.wait(come, engine.clock().now_ns() + kLookNs)) return true;
-  return engine.wait(come, receive_until_ns());
+  const Counted waiter(waiters_);
+  ThreadEngine::Sleeper sleeper(*thread_, [this] { return is_there(); });
+  while (true) {
+    if (is_lost() || done()) return Waited::kHasCome;
+    const uint64_t now_ns = engine.clock().now_ns();
+    if (now_ns >= until_ns) return Waited::kTimeIsOver;
+    if (!engine.arm()) {
+      engine.poll();
+      continue;
+    }
+    const uint64_t most_ms = ThreadEngine::kMostUnlookedMs, left_ms = (until_ns - now_ns + 999'999) / 1'000'000;
+    std::array<pollfd, 4> waits{};
+    auto& [connection, events, bell, come] = waits;
+    connection = {is_amid_value() ? fd_ : -1, POLLIN, 0};
+    come = {signals.fd(), POLLIN, 0};
+    sleeper.arm(events, bell);
+    {
+      const Outside outside(section);
+      real().poll(waits.data(), waits.size(), static_cast<int>(std::min(most_ms, left_ms)));
+    }
+    if (is_lost()) return Waited::kHasCome;
+    sleeper.look(events);
+    engine.poll();
+    if (done()) return Waited::kHasCome;
+    if (come.revents != 0) return Waited::kInterrupted;
+    if (connection.revents != 0) return Waited::kConnectionHas;
+  }
 }
 
 // As SO_RCVTIMEO has it, from now on.
@@ -370,7 +451,8 @@ short ServedSocket::ready(short events) {
   engine_->collect();
   go_on();
   if (state_ == State::kDead) return dead;
-  const bool has_output = !engine_->output().empty() || (state_ == State::kSlots && engine_->is_over());
+  const bool has_output =
+      !engine_->output().empty() || is_shut_to_read_ || (state_ == State::kSlots && engine_->is_over());
   return static_cast<short>((has_output ? kReadable : 0) & events);
 }
 
@@ -382,24 +464,33 @@ size_t ServedSocket::unread() {
   return engine_->output().size();
 }
 
-bool ServedSocket::arm(short events, pollfd& own, pollfd& connection) {
-  own = {-1, 0, 0};
+bool ServedSocket::arm(short events, Wait& wait, Sleeper& sleeper) {
+  auto& [connection, engine_events, bell] = wait;
   connection = {fd_, events, 0};
+  engine_events = bell = {-1, 0, 0};
   if (is_lost()) return true;
   const Section section(*thread_);
   if (engine_->held() > kMostHeld) connection.events = static_cast<short>(connection.events & ~kWritable);
-  if ((events & kReadable) != 0) ++bare_waiters_;
   if ((events & kReadable) == 0) return true;
+  ++bare_waiters_;
   if (state_ == State::kSlots) engine_->poll();
   go_on();
-  if (!engine_->output().empty() || engine_->is_over() || state_ == State::kDead) return false;
+  if (!engine_->output().empty() || engine_->is_over() || state_ == State::kDead || is_shut_to_read_) return false;
   const bool is_awaited = engine_->is_awaited();
-  if (state_ != State::kSlots || !(is_awaited || is_amid_value())) return true;
+  if (!is_by_slots() || !(is_awaited || is_amid_value())) return true;
   if (is_awaited) connection.events = static_cast<short>(connection.events & ~kReadable);
-  client::Engine& engine = thread_->engine();
-  if ((is_awaited && look_for_a_while()) || !engine.arm()) return false;
-  own = {engine.fd(), POLLIN, 0};
+  if ((is_awaited && look_for_a_while()) || !thread_->engine().arm()) return false;
+  sleeper = std::make_unique<ThreadEngine::Sleeper>(*thread_, [this] { return is_there(); });
+  sleeper->arm(engine_events, bell);
   return true;
+}
+
+void ServedSocket::disarm(short events, const Wait& wait, Sleeper& sleeper) {
+  const Sleeper ended = std::move(sleeper);
+  if (is_lost()) return;
+  const Section section(*thread_);
+  if ((events & kReadable) != 0) --bare_waiters_;
+  if (ended != nullptr) ended->look(wait[1]);
 }
 
 bool ServedSocket::look_for_a_while() {
@@ -414,19 +505,13 @@ bool ServedSocket::comes_soon() {
   return look_for_a_while() && !engine_->output().empty();
 }
 
-void ServedSocket::disarm(short events, bool woken) {
-  if (is_lost()) return;
-  const Section section(*thread_);
-  if ((events & kReadable) != 0) --bare_waiters_;
-  if (woken && state_ == State::kSlots) thread_->engine().on_ready();
-}
-
 // --- its end
 
 bool ServedSocket::let_go() {
   if (is_lost()) return false;
-  const Section section(*thread_);
-  wait_for_answers(thread_->engine().clock().now_ns() + thread_->engine().op_timeout_ns());
+  Section section(*thread_);
+  wait_for_answers(section, thread_->engine().clock().now_ns() + thread_->engine().op_timeout_ns());
+  if (is_lost()) return false;
   if (leave_to_connection()) return true;
   // Nobody may wait for what does not come by the connection.
   real().shutdown(fd_, SHUT_RDWR);

@@ -181,7 +181,7 @@ void ServedSockets::forget(int fd, uint64_t until_ns) {
     marks[fd / 64].fetch_and(~(uint64_t{1} << (fd % 64)), std::memory_order_relaxed);
   }
   count.fetch_sub(1, std::memory_order_relaxed);
-  socket->finish(until_ns);
+  socket->close(until_ns);
   log("fd " + std::to_string(fd) + ": " + socket->counts());
 }
 

@@ -6,13 +6,18 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
+
+#include <poll.h>
 
 #include "base/clock.h"
 #include "client/config/settings.h"
 #include "client/engine/engine.h"
+#include "client/preload/own_fd.h"
 #include "client/process/fork.h"
 #include "client/process/thread.h"
 
@@ -41,35 +46,94 @@ class ThreadEngine {
   }
   void break_down() { is_broken_.store(true, std::memory_order_relaxed); }
 
+  class Outside;
   // Everything that uses the engine, or what its answers are written to. Not when it is lost.
   class Section {
    public:
     explicit Section(ThreadEngine& of) : of_(of), held_(of.mutex_) { of.enter(); }
-    void leave() { held_.unlock(); }
-    void enter_again() {
-      held_.lock();
-      of_.enter();
-    }
+    ~Section() { of_.wake_sleepers(); }
+    Section(const Section&) = delete;
+    Section& operator=(const Section&) = delete;
 
    private:
+    friend class Outside;
     ThreadEngine& of_;
     std::unique_lock<std::mutex> held_;
   };
+
+  // While a thread that is in a section sleeps: others may use the engine.
+  class Outside {
+   public:
+    explicit Outside(Section& section) : section_(section) {
+      section_.of_.wake_sleepers();
+      section_.held_.unlock();
+    }
+    ~Outside() {
+      section_.held_.lock();
+      section_.of_.enter();
+    }
+    Outside(const Outside&) = delete;
+    Outside& operator=(const Outside&) = delete;
+
+   private:
+    Section& section_;
+  };
+
+  // A thread that waits until something has come by the engine, and sleeps outside of its section. The first one wakes by the engine's
+  // events, and takes them; each is also rung for by whoever finds that something has come for it, or when it becomes the first.
+  // Where only one thread uses the engine there is nobody to ring.
+  class Sleeper {
+   public:
+    // In a section, as all but its end. `has_come` is asked in the sections of others.
+    Sleeper(ThreadEngine& of, std::function<bool()> has_come);
+    ~Sleeper();
+    Sleeper(const Sleeper&) = delete;
+    Sleeper& operator=(const Sleeper&) = delete;
+
+    // Before each sleep: what to wait for; their fd may be negative. Whoever has no bell looks again after kMostUnlookedMs.
+    void arm(pollfd& events, pollfd& bell);
+    // After it: takes the events that have woken it.
+    void look(const pollfd& events);
+
+   private:
+    friend class ThreadEngine;
+    bool is_first() const;
+    void ring();
+
+    ThreadEngine& of_;
+    const uintptr_t thread_ = client::this_thread();
+    const std::function<bool()> has_come_;
+    OwnFd bell_;
+    bool is_rung_ = false;
+  };
+  static constexpr int kMostUnlookedMs = 20;
+
   client::Engine& engine() { return *engine_; }
 
  private:
   void enter() {
     const uintptr_t before = std::exchange(thread_, client::this_thread());
-    if (before == thread_) return;
+    if (before == thread_ || is_lost()) return;
+    is_shared_ = true;
     engine_->router().for_each_session([](auto& session) { release_owner(session); });
   }
+  // Those for whom something has come.
+  void wake_sleepers() {
+    if (is_asleep_.load(std::memory_order_relaxed)) [[unlikely]]
+      look_for_sleepers();
+  }
+  void look_for_sleepers();
 
   const uint64_t generation_;
   std::atomic<bool> is_broken_{false};
   const base::SystemClock clock_{};
   std::mutex mutex_;
   std::unique_ptr<client::Engine> engine_;
-  uintptr_t thread_;  // the mutex: that used it last
+  uintptr_t thread_;        // the mutex: that used it last
+  bool is_shared_ = false;  // the mutex: several threads have used it
+  std::mutex sleepers_mutex_;
+  std::vector<Sleeper*> sleepers_;      // its mutex
+  std::atomic<bool> is_asleep_{false};  // there are any
 };
 
 }  // namespace egret::preload

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <csetjmp>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -36,6 +37,10 @@
 // A forked child makes ForkGuard's mutex anew, since it cannot unlock it. ThreadSanitizer takes it for locked there, before all others.
 extern "C" const char* __tsan_default_suppressions() {
   return "deadlock:__run_prefork_handlers";
+}
+// A handler that leaves poll() by longjmp() leaves behind what that call had made, and holds the socket.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:poll_served\nleak:ServedSockets::take_over";
 }
 
 namespace {
@@ -1027,4 +1032,318 @@ TEST_CASE("a thread forks while others use their sockets: those go on, and the c
   is_over = true;
   user.join();
   CHECK(wrong == 0);
+}
+
+// --- signals, and threads that wait
+
+namespace {
+
+std::atomic<int> handled{0};
+
+// While it lives, a signal has a handler that counts.
+class Handler {
+ public:
+  Handler(int number, int flags) : number_(number) {
+    struct sigaction action {};
+    action.sa_handler = [](int) { ++handled; };
+    action.sa_flags = flags;
+    ::sigaction(number, &action, &before_);
+  }
+  ~Handler() { ::sigaction(number_, &before_, nullptr); }
+  Handler(const Handler&) = delete;
+  Handler& operator=(const Handler&) = delete;
+
+ private:
+  const int number_;
+  struct sigaction before_ {};
+};
+
+// While it lives, this thread gets a signal every millisecond, from another one.
+class Signalling {
+ public:
+  explicit Signalling(int number) : to_(::pthread_self()), number_(number) {}
+  ~Signalling() {
+    is_over_ = true;
+    sender_.join();
+  }
+  Signalling(const Signalling&) = delete;
+  Signalling& operator=(const Signalling&) = delete;
+
+ private:
+  const pthread_t to_;
+  const int number_;
+  std::atomic<bool> is_over_{false};
+  std::thread sender_{[this] {
+    while (!is_over_) {
+      ::pthread_kill(to_, number_);
+      ::usleep(1000);
+    }
+  }};
+};
+
+void wait_for_ever(const Socket& socket) {
+  const timeval none{};
+  ::setsockopt(socket.fd(), SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none);
+}
+
+// A thread that has begun to receive; what it got, or errno.
+class Reader {
+ public:
+  explicit Reader(int fd) : fd_(fd) {
+    ::usleep(50'000);  // until it waits
+  }
+  bool is_done() const { return is_done_; }
+  std::string heard() {
+    thread_.join();
+    return heard_;
+  }
+
+ private:
+  const int fd_;
+  std::string heard_;
+  std::atomic<bool> is_done_{false};
+  std::thread thread_{[this] {
+    char bytes[100];
+    const ssize_t got = ::recv(fd_, bytes, sizeof bytes, 0);
+    heard_ = got < 0 ? std::strerror(errno) : std::string(bytes, static_cast<size_t>(got));
+    is_done_ = true;
+  }};
+};
+
+}  // namespace
+
+TEST_CASE(
+    "a handler ends a recv() that waits for an answer, as in the kernel: not with SA_RESTART, but with a time limit "
+    "always") {
+  const Place place;
+  for (const auto& receive : kReceives) {
+    const Socket socket = place.served();
+    CAPTURE(receive.first);
+    CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+    place.backend.halt();
+    CHECK(socket.send("get k\r\n"));
+    char bytes[100];
+    {
+      const Handler restarts(SIGUSR1, SA_RESTART), interrupts(SIGUSR2, 0);
+      const Signalling disturbs(SIGUSR1);
+      CHECK(receive.second(socket.fd(), bytes, sizeof bytes) == -1);  // a minute at most
+      CHECK(errno == EINTR);
+      wait_for_ever(socket);
+      const Signalling ends(SIGUSR2);
+      CHECK(receive.second(socket.fd(), bytes, sizeof bytes) == -1);
+      CHECK(errno == EINTR);
+    }
+    place.backend.signal(SIGCONT);
+    CHECK(socket.receive(kMiss) == kMiss);
+  }
+}
+
+TEST_CASE("a recv() that waits for an answer goes on behind handlers with SA_RESTART, which run while it waits") {
+  const Place place;
+  const Socket socket = place.served();
+  wait_for_ever(socket);
+  CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+  place.backend.halt();
+  CHECK(socket.send("get k\r\n"));
+  const Handler restarts(SIGUSR1, SA_RESTART), ignored(SIGUSR2, SA_RESTART);
+  ::signal(SIGUSR2, SIG_IGN);
+  handled = 0;
+  const Signalling disturbs(SIGUSR1), disturbs_too(SIGUSR2);
+  std::thread late([&] {
+    while (handled < 20) ::usleep(1000);
+    place.backend.signal(SIGCONT);
+  });
+  CHECK(socket.receive(kMiss) == kMiss);
+  late.join();
+}
+
+// Not in ThreadSanitizer, which runs handlers later than they come, at places that hold its own locks.
+TEST_CASE("a handler may leave a recv() or a poll() that sleeps by longjmp, and the socket goes on" *
+          doctest::skip(kIsThreadSanitizer)) {
+  const Place place;
+  const Socket socket = place.served(), other = place.served();
+  static sigjmp_buf back;
+  for (const bool polls : {false, true}) {
+    CAPTURE(polls);
+    CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+    place.backend.halt();
+    CHECK(socket.send("get k\r\n"));
+    const auto before = ::signal(SIGALRM, [](int) { siglongjmp(back, 1); });
+    if (sigsetjmp(back, 1) == 0) {
+      const itimerval soon{{}, {0, 20'000}};
+      ::setitimer(ITIMER_REAL, &soon, nullptr);
+      if (polls) wait_by("poll", socket.fd());
+      char byte = 0;
+      ::recv(socket.fd(), &byte, 1, 0);
+      FAIL("it was not left");
+    }
+    ::signal(SIGALRM, before);
+    place.backend.signal(SIGCONT);
+    CHECK(other.ask("get k\r\n", kMiss) == kMiss);
+    CHECK(socket.receive(kMiss) == kMiss);
+  }
+}
+
+TEST_CASE("poll and select end by any handler; ppoll and pselect let signals come as their mask says, and only then") {
+  const Place place;
+  const Socket socket = place.served();
+  const Handler counts(SIGUSR1, SA_RESTART);
+  sigset_t usr1, none;
+  ::sigemptyset(&none);
+  ::sigemptyset(&usr1);
+  ::sigaddset(&usr1, SIGUSR1);
+  CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+  place.backend.halt();
+  CHECK(socket.send("get k\r\n"));
+  pollfd readable{socket.fd(), POLLIN, 0};
+  fd_set set;
+  FD_ZERO(&set);
+  FD_SET(socket.fd(), &set);
+  for (const char* const function : {"poll", "select"}) {
+    const Signalling disturbs(SIGUSR1);
+    CHECK(wait_by(function, socket.fd()) == -1);
+    CHECK(errno == EINTR);
+  }
+  ::pthread_sigmask(SIG_BLOCK, &usr1, nullptr);
+  for (const bool selects : {false, true}) {
+    CAPTURE(selects);
+    handled = 0;
+    ::raise(SIGUSR1);
+    CHECK(::poll(&readable, 1, 30) == 0);
+    CHECK(handled == 0);
+    fd_set asked = set;
+    const int found = selects ? ::pselect(socket.fd() + 1, &asked, nullptr, nullptr, &kLong, &none)
+                              : ::ppoll(&readable, 1, &kLong, &none);
+    CHECK(found == -1);
+    CHECK(errno == EINTR);
+    CHECK(handled == 1);
+    ::raise(SIGUSR1);
+    CHECK(handled == 1);  // it is held back again
+    const timespec at_once{};
+    CHECK(::ppoll(&readable, 1, &at_once, &none) == -1);
+    CHECK(handled == 2);
+  }
+  {
+    const Signalling disturbs(SIGUSR1);
+    CHECK(::ppoll(&readable, 1, &kLong, &none) == -1);
+    CHECK(errno == EINTR);
+  }
+  ::pthread_sigmask(SIG_UNBLOCK, &usr1, nullptr);
+  place.backend.signal(SIGCONT);
+  CHECK(socket.receive(kMiss) == kMiss);
+}
+
+TEST_CASE(
+    "a thread that waits for an answer keeps none waiting: sockets of the same thread, and the socket itself, can be "
+    "closed") {
+  const Place place;
+  Socket socket = place.served(), other = place.served();
+  CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+  place.backend.halt();
+  CHECK(socket.send("get k\r\n"));
+  CHECK(other.send("get k\r\n"));
+  Reader reader(socket.fd()), of_other(other.fd());
+  CHECK(Socket(place.proxy).is_connected());
+  const int number = socket.release();
+  ::close(number);
+  CHECK(!reader.is_done());
+  CHECK(!ServedSockets::has(number));
+  const Socket file(::open("/dev/zero", O_RDONLY | O_CLOEXEC));  // with that number
+  CHECK(file.fd() == number);
+  place.backend.signal(SIGCONT);
+  CHECK(reader.heard() == kMiss);
+  CHECK(of_other.heard() == kMiss);
+  CHECK(::fcntl(number, F_GETFD) != -1);
+}
+
+TEST_CASE(
+    "a socket that is replaced by dup2() while a thread waits for an answer: that comes, and the number is the other "
+    "file's") {
+  const Place place;
+  const Socket socket = place.served();
+  CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+  place.backend.halt();
+  CHECK(socket.send("get k\r\n"));
+  Reader reader(socket.fd());
+  const Socket zero(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  CHECK(::dup2(zero.fd(), socket.fd()) == socket.fd());
+  char byte = 1;
+  CHECK(::read(socket.fd(), &byte, 1) == 1);
+  CHECK(byte == 0);
+  CHECK(!reader.is_done());
+  place.backend.signal(SIGCONT);
+  CHECK(reader.heard() == kMiss);
+}
+
+TEST_CASE("shutdown() for reading ends the wait of another thread at once; what had come before is still received") {
+  const Place place;
+  for (const int how : {int{SHUT_RD}, int{SHUT_RDWR}}) {
+    for (const bool polls : {false, true}) {
+      CAPTURE(how);
+      CAPTURE(polls);
+      const Socket socket = place.served();
+      CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+      CHECK(socket.send("get k\r\n"));
+      CHECK(wait_by("poll", socket.fd()) == 1);
+      place.backend.halt();
+      char first = 0;
+      CHECK(::recv(socket.fd(), &first, 1, 0) == 1);
+      CHECK(::shutdown(socket.fd(), SHUT_RD) == 0);
+      CHECK(socket.receive("(never)") == std::string(kMiss).substr(1) + "(closed)");
+      const Socket waits = place.served();
+      CHECK(waits.is_served());
+      CHECK(waits.send("get k\r\n"));
+      std::string heard;
+      std::thread poller([&] {
+        if (polls) CHECK(wait_by("poll", waits.fd()) == 1);
+        heard = waits.receive("\r\n");
+      });
+      ::usleep(50'000);  // until it waits
+      CHECK(::shutdown(waits.fd(), how) == 0);
+      poller.join();
+      CHECK(heard == "(closed)");
+      place.backend.signal(SIGCONT);
+    }
+  }
+}
+
+TEST_CASE("a program may fork, and end, while another thread waits for an answer") {
+  const Place place;
+  const Socket socket = place.served();
+  CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+  place.backend.halt();
+  CHECK(socket.send("get k\r\n"));
+  Reader reader(socket.fd());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte = 0;
+    ::_exit(::recv(socket.fd(), &byte, 1, 0) == -1 && errno == ECONNRESET ? 0 : 1);
+  }
+  CHECK(exit_code_of(child) == 0);
+  CHECK(!reader.is_done());
+  place.backend.signal(SIGCONT);
+  CHECK(reader.heard() == kMiss);
+}
+
+TEST_CASE("threads that wait at the same time for answers by the same sessions are each woken") {
+  const Place place;
+  const Socket first = place.served(), second = place.served(), third = place.served();
+  CHECK(first.ask("get k\r\n", kMiss) == kMiss);
+  const std::array<const Socket*, 3> all{&first, &second, &third};
+  for (int round = 0; round < 10; ++round) {
+    place.backend.halt();
+    std::atomic<int> wrong{0};
+    std::thread late([&] {
+      ::usleep(20'000);  // until they wait
+      place.backend.signal(SIGCONT);
+    });
+    in_threads(3, [&](int i) {
+      const Socket& socket = *all[static_cast<size_t>(i)];
+      wrong += socket.send("get k\r\n") ? 0 : 1;
+      if (i == 2) wrong += wait_by("poll", socket.fd()) == 1 ? 0 : 1;
+      wrong += socket.receive(kMiss) == kMiss ? 0 : 1;
+    });
+    late.join();
+    CHECK(wrong == 0);
+  }
 }
