@@ -612,8 +612,8 @@ EGRET_INTERPOSES int ioctl(int fd, unsigned long request, ...) {
   if (request == FIONBIO) note_flags(fd);
   if (request == FIONREAD && done == 0) {
     if (const auto socket = find(fd); socket != nullptr) {
-      const ssize_t more = served(*socket, [&] { return static_cast<ssize_t>(socket->unread()); });
-      *static_cast<int*>(argument) += static_cast<int>(std::max<ssize_t>(more, 0));
+      const ssize_t bytes = served(*socket, [&] { return socket->unread(); });
+      if (bytes >= 0) *static_cast<int*>(argument) = static_cast<int>(std::min<ssize_t>(bytes, INT_MAX));
     }
   }
   return done;

@@ -456,12 +456,13 @@ short ServedSocket::ready(short events) {
   return static_cast<short>((has_output ? kReadable : 0) & events);
 }
 
-size_t ServedSocket::unread() {
-  if (is_lost()) return 0;
+ssize_t ServedSocket::unread() {
+  if (is_lost()) return -1;
   const Section section(*thread_);
   if (state_ == State::kSlots) engine_->poll();
   go_on();
-  return engine_->output().size();
+  if (!engine_->output().empty()) return static_cast<ssize_t>(engine_->output().size());
+  return is_by_slots() && engine_->is_awaited() ? 0 : -1;
 }
 
 bool ServedSocket::arm(short events, Wait& wait, Sleeper& sleeper) {

@@ -46,8 +46,8 @@ class ServedSocket {
   // What there is of `events` now, of these, POLLERR, POLLHUP. ready(): without looking for more.
   short look(short events);
   short ready(short events);
-  // Bytes that can be received now, beside what the connection itself has.
-  size_t unread();
+  // Bytes that one recv() would receive now; < 0: as many as the connection has.
+  ssize_t unread();
   // Polls for up to 50 us, without a system call: whether an answer that the program waits for has come.
   bool comes_soon();
   // What to wait for: the connection, and while `sleeper` is there, for an answer by slots (their fd may be negative). False: something

@@ -1325,6 +1325,29 @@ TEST_CASE("a program may fork, and end, while another thread waits for an answer
   CHECK(reader.heard() == kMiss);
 }
 
+TEST_CASE("FIONREAD tells of what one recv() returns, where answers come by slots and over the connection") {
+  const Place place;
+  const Socket socket = place.served();
+  for (int round = 0; round < 20; ++round) {
+    CHECK(socket.send("get k\r\nversion\r\nget k\r\n"));
+    std::string heard;
+    CHECK(wait_by("poll", socket.fd()) == 1);
+    pollfd connection{socket.fd(), POLLIN, 0};
+    CHECK(::syscall(SYS_poll, &connection, 1, kForEver) == 1);  // the version, behind what is not received yet
+    while (heard.find("END", 5) == std::string::npos) {
+      CHECK(wait_by("poll", socket.fd()) == 1);
+      int bytes = 0;
+      CHECK(::ioctl(socket.fd(), FIONREAD, &bytes) == 0);
+      REQUIRE(bytes > 0);
+      std::string room(static_cast<size_t>(bytes), '\0');
+      CHECK(::recv(socket.fd(), room.data(), room.size(), 0) == bytes);
+      heard += room;
+    }
+    CHECK(heard.starts_with("END\r\nVERSION"));
+    CHECK(heard.ends_with(kMiss));
+  }
+}
+
 TEST_CASE("threads that wait at the same time for answers by the same sessions are each woken") {
   const Place place;
   const Socket first = place.served(), second = place.served(), third = place.served();
