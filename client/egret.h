@@ -183,7 +183,8 @@ EGRET_API int egret_client_adopt(egret_client* client);
 EGRET_API void egret_client_free(egret_client* client);
 
 /* --- one call, one answer. Each returns a code. An op waits for its answer for op_timeout at most, and before that for room to be
- * sent for as long at most; a call of several ops may wait so for each of them while a backend stands still. `result` may be NULL.
+ * sent for as long at most. Of a call of several ops, when one has waited for room in vain, all others wait together for as long once
+ * more: while a backend stands still such a call ends within three times op_timeout. `result` may be NULL.
  * A thread is not cancelled (pthread_cancel) within a call. */
 EGRET_API int egret_get(egret_client* client, const char* key, size_t key_length, egret_result* result);
 /* Copies at most `room` bytes; `length` (may be NULL) is the value's. */

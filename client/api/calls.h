@@ -1,6 +1,7 @@
 // Ops as egret.h gives them, as the engine takes them; and batches of them that are waited for.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -38,11 +39,34 @@ inline bool begins_early(size_t submitted, size_t count) {
   return submitted % kOps == 0 && submitted <= kMessages * kOps && count - submitted >= kOps / 2 && count <= kMost;
 }
 
+// How long the ops of one call wait for room: each for op_timeout; but when one has waited in vain, all others together for as long
+// once more. So a call of many ops ends soon where a backend stands still, and those of other backends are still sent.
+class Patience {
+ public:
+  explicit Patience(Engine& engine) : engine_(engine) {}
+
+  // False: there is no room for an op of this call.
+  bool wait_for_room() {
+    if (until_ns_ == 0) until_ns_ = std::min(last_ns_, engine_.clock().now_ns() + engine_.op_timeout_ns());
+    if (engine_.wait_for_room(until_ns_)) return true;
+    if (last_ns_ == kNever) last_ns_ = engine_.clock().now_ns() + engine_.op_timeout_ns();
+    return false;
+  }
+  void begin_next_op() { until_ns_ = 0; }
+
+ private:
+  static constexpr uint64_t kNever = UINT64_MAX;
+  Engine& engine_;
+  uint64_t until_ns_ = 0;      // of this op; 0: it has not waited yet
+  uint64_t last_ns_ = kNever;  // of all ops
+};
+
 // Submits `count` ops one after the other, waiting for room, and waits for all answers. `make(i, op, tag, stays)` gives op
 // number i, EGRET_OK or why it cannot be sent.
 template <typename Make>
 void run_batch(egret_client& client, size_t count, Batch& batch, Make make) {
   Engine& engine = *client.engine;
+  Patience patience(engine);
   for (size_t i = 0; i < count; ++i) {
     op::Op op;
     uint64_t tag = 0;
@@ -54,8 +78,8 @@ void run_batch(egret_client& client, size_t count, Batch& batch, Make make) {
     batch.expect();
     Taken taken = engine.submit(op, batch, batch.context(i), tag, stays);
     if (taken != Taken::kYes) [[unlikely]] {
-      const uint64_t deadline_ns = engine.clock().now_ns() + engine.op_timeout_ns();
-      while (is_for_later(taken) && engine.wait_for_room(deadline_ns)) {
+      patience.begin_next_op();
+      while (is_for_later(taken) && patience.wait_for_room()) {
         taken = engine.submit(op, batch, batch.context(i), tag, stays);
       }
     }

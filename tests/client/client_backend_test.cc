@@ -515,6 +515,41 @@ TEST_CASE("a backend that stands still: the op is unknown, and afterwards everyt
 }
 
 TEST_CASE(
+    "a batch of thousands ends while its backend answers nothing, and does not wait for a session until that is given "
+    "up") {
+  Served served(Options{{"op_timeout", "50ms"}});
+  egret_client* const c = served.client.get();
+  constexpr size_t kCount = 2000;
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < kCount; ++i) keys.push_back("key" + std::to_string(i));
+  std::vector<const char*> texts;
+  std::vector<size_t> lengths;
+  std::vector<egret_op> ops;
+  for (const std::string& key : keys) {
+    texts.push_back(key.data());
+    lengths.push_back(key.size());
+    ops.push_back(op_of(EGRET_GET, key));
+  }
+  std::vector<egret_result> results(kCount, empty_result());
+  CHECK(egret_mget(c, texts.data(), lengths.data(), kCount, results.data()) == 0);  // all are sent while it works
+  served.backend.halt();
+  CHECK(is_no_answer(egret_mget(c, texts.data(), lengths.data(), kCount, results.data())));
+  while (counter(c, "sessions") > 0) get(c, "k");
+  const uint64_t before = counter(c, "session_failures");
+  for (int i = 0; i < 5; ++i) {
+    CHECK(is_no_answer(egret_mget(c, texts.data(), lengths.data(), kCount, results.data())));
+    ::usleep(20'000);  // until it is made anew
+    CHECK(is_no_answer(egret_execute(c, ops.data(), kCount, results.data())));
+  }
+  CHECK(counter(c, "session_failures") == before);  // a handshake may take 5 s
+  CHECK(std::ranges::all_of(results, [](const egret_result& each) { return is_no_answer(each.code); }));
+  served.backend.signal(SIGCONT);
+  connect(c);
+  for (int attempt = 0; attempt < 1000 && get(c, "k") != "(miss)"; ++attempt) ::usleep(10'000);
+  CHECK(egret_mget(c, texts.data(), lengths.data(), kCount, results.data()) == 0);
+}
+
+TEST_CASE(
     "a backend that is killed under load and comes back: no op is answered twice, none is lost, and the client returns "
     "by itself") {
   Served served(Options{{"op_timeout", "5s"}});
