@@ -17,7 +17,7 @@ namespace egret::client {
 class KeyOrder {
  public:
   // What get_begins() and get_ends() count, by some bits of the hash: 0: no such get is under way.
-  uint16_t gets_like(uint64_t hash) const { return gets_[slot(hash)]; }
+  uint32_t gets_like(uint64_t hash) const { return gets_[slot(hash)]; }
   void get_begins(uint64_t hash) { ++gets_[slot(hash)]; }
   void get_ends(uint64_t hash) { --gets_[slot(hash)]; }
 
@@ -34,7 +34,7 @@ class KeyOrder {
   static constexpr size_t kSlots = 1024;
   static size_t slot(uint64_t hash) { return hash % kSlots; }
 
-  std::array<uint16_t, kSlots> gets_{};
+  std::array<uint32_t, kSlots> gets_{};  // max_pending may be more than 65,535
   std::vector<uint64_t> busy_;
 };
 

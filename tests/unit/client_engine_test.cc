@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "client/engine/engine.h"
+#include "client/engine/key_order.h"
 #include "client/process/fork.h"
 #include "rpc_fakes.h"
 #include "wire/handshake.h"
@@ -109,4 +110,14 @@ TEST_CASE("what a program submits after an idle hour has op_timeout from then on
   }
   CHECK(f.codes == std::vector<op::ResultCode>(count, op::ResultCode::kTimedOut));
   CHECK(f.engine->trouble().empty());
+}
+
+TEST_CASE("a change waits for every get of its key, also where more than 65,535 are under way") {
+  client::KeyOrder order;
+  constexpr uint64_t kHash = 7;
+  constexpr int kGets = 1 << 16;
+  for (int i = 0; i < kGets; ++i) order.get_begins(kHash);
+  CHECK(order.gets_like(kHash) == kGets);
+  for (int i = 0; i < kGets; ++i) order.get_ends(kHash);
+  CHECK(order.gets_like(kHash) == 0);
 }
