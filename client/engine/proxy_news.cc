@@ -43,7 +43,8 @@ bool ProxyNews::begin() {
   for (const std::string& address : addresses_) {
     auto connected = connect_(address, options_.connect);
     if (!connected) {
-      why_ = "no egret-proxy: " + connected.message();
+      why_ = "no egret-proxy: " + connected.message() +
+             "; the option proxy names an address that a proxy on this host listens at, with slots";
       continue;
     }
     if (Status asked = connected.value()->send_frame(encode(wire::Ask{}), false); !asked) {

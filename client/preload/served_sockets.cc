@@ -62,15 +62,21 @@ std::string place_of(const sockaddr* address, socklen_t length) {
 }
 
 // A bare attempt to connect, before anything is made: this is asked at every connection of the program, to whomever it is.
-bool somebody_listens(const std::string& place) {
+bool somebody_listens(const std::string& place, std::string& why) {
+  why = "no egret-proxy listens for slots there";
   const auto addresses = client::slot_addresses_of(place);
   if (!addresses) return false;
-  return std::ranges::any_of(addresses.value(), [](const std::string& address) {
+  return std::ranges::any_of(addresses.value(), [&](const std::string& address) {
     sockaddr_un at{};
     socklen_t length = 0;
     if (!transport::shm::to_socket_address(address.substr(address.find(':') + 1), at, length)) return false;
     const base::UniqueFd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&at), length) == 0;
+    if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&at), length) == 0) return true;
+    if (errno == EACCES) {
+      why = "uid " + std::to_string(::geteuid()) + " may not open " + address +
+            ": the proxy's slots_uids or slots_gids have to let it in";
+    }
+    return false;
   });
 }
 
@@ -152,8 +158,8 @@ void ServedSockets::take_over(int fd, const sockaddr* address, socklen_t length)
   forget(fd);
   const std::string place = place_of(address, length);
   if (place.empty() || !is_stream(fd)) return;
-  std::string why = "no egret-proxy listens for slots there";
-  auto engine = somebody_listens(place) ? engine_for(place, why) : nullptr;
+  std::string why;
+  auto engine = somebody_listens(place, why) ? engine_for(place, why) : nullptr;
   if (engine == nullptr) return log("fd " + std::to_string(fd) + ": " + place + " is left alone: " + why);
   auto socket = std::make_shared<ServedSocket>(fd, std::move(engine));
   {

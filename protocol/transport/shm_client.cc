@@ -235,6 +235,15 @@ class ShmClientEndpoint final : public ClientEndpoint {
   size_t reads_done_ = 0;
 };
 
+Status cannot_connect(const std::string& path, int error) {
+  Status failed = Status::system_error("cannot connect to shm:" + path, error);
+  if (error != EACCES) return failed;
+  return Status::error(
+      failed.message() + " (uid " + std::to_string(::geteuid()) +
+      " may not open that socket: it has to be let in by allowed_uids or allowed_gids of a backend, slots_uids or "
+      "slots_gids of a proxy, and by the permissions of the folder)");
+}
+
 }  // namespace
 
 Expected<std::unique_ptr<ClientEndpoint>> shm_connect(const std::string& path, const ConnectOptions& options) {
@@ -244,7 +253,7 @@ Expected<std::unique_ptr<ClientEndpoint>> shm_connect(const std::string& path, c
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.is_open()) return Status::system_error("socket", errno);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) < 0) {
-    return Status::system_error("cannot connect to shm:" + path, errno);
+    return cannot_connect(path, errno);
   }
   ucred server{};
   socklen_t size = sizeof server;

@@ -2,6 +2,7 @@
 are the same, byte for byte: conformance_preloaded runs other files of this suite with the library in the test's own process."""
 
 import os
+import pathlib
 import re
 import subprocess
 
@@ -124,6 +125,24 @@ def test_the_log_says_why_a_proxy_is_left_alone_and_the_program_is_served_by_its
         assert re.search(r"is left alone: .*slots_uids or slots_gids; this is uid 65534", preloaded.log()), preloaded.log()
         assert "may not connect (see slots_uids and slots_gids)" in egret.proxies[0].log()
     assert preloaded.served() == (0, 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_the_log_says_who_may_not_open_the_slots_of_a_unix_socket(egret, preloaded):
+    path = pathlib.Path(egret.unix_address())
+    path.chmod(0o666)
+    for folder in (path.parent, preloaded.directory):
+        folder.chmod(0o755)
+    preloaded.log_path.touch()
+    preloaded.log_path.chmod(0o666)
+    said = preloaded.run("""
+        os.setuid(65534)
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(sys.argv[3])
+        say(ask(sock, b"get k\\r\\n", b"END\\r\\n"))
+        """, *egret.address, path)
+    assert said == ["b'END\\r\\n'"]
+    assert re.search(r"left alone: uid 65534 may not open shm:\S+\.slots: .*slots_uids or slots_gids", preloaded.log()), preloaded.log()
 
 
 @pytest.mark.parametrize("size", [10, 16000, 300_000])
