@@ -4,6 +4,7 @@
 #include "bench_compare/command.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -34,6 +35,7 @@ struct Options {
   bench::LoadSpec load;
   bool sweep = false;
   bool namespaces = false;
+  std::string congestion = "cubic";  // Linux's own
   std::vector<std::string> cases;
   std::string json_file;
   std::string markdown_file;
@@ -84,6 +86,14 @@ bool parse(int argc, char** argv, Options& options, int& exit_status) {
       "--namespaces", options.namespaces,
       "between two hosts: backends (at tcp: addresses) and memcacheds in a network namespace of their own, the "
       "rest in another; rows over TCP, goals against twemproxy. Takes root");
+  app.add_option("--congestion", options.congestion,
+                 "with --namespaces: TCP's congestion control in both, whatever this host's is")
+      ->capture_default_str()
+      ->check([](const std::string& name) {
+        const bool is_name =
+            !name.empty() && std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c); });
+        return is_name ? std::string() : "not a name: " + name;
+      });
   app.add_flag("--sweep", options.sweep, "measure latency against throughput, too");
   app.add_option("--json", options.json_file, "write all figures to this file");
   app.add_option("--markdown", options.markdown_file, "write the tables to this file, not to standard output");
@@ -167,9 +177,10 @@ int run(int argc, char** argv, const std::atomic<bool>& stop) {
   report.rounds = options.rounds;
   report.duration_s = options.load.duration_s;
   report.is_between_hosts = options.namespaces;
+  report.congestion = options.congestion;
   std::unique_ptr<bench::FarHost> far;
   if (options.namespaces) {
-    auto made = bench::FarHost::make();
+    auto made = bench::FarHost::make(options.congestion);
     if (!made) return fail("--namespaces: " + made.message());
     far = std::move(made.value());
     options.contenders.far = far.get();

@@ -135,6 +135,7 @@ std::string to_json(const Report& report) {
     out["contenders"].push_back({{"name", each.name}, {"version", each.version}, {"command", each.command}});
   }
   out["between_hosts"] = report.is_between_hosts;
+  if (report.is_between_hosts) out["congestion"] = report.congestion;
   out["left_out"] = report.contenders.left_out;
   out["rounds"] = report.rounds.rounds;
   out["duration_s"] = report.duration_s;

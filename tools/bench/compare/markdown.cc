@@ -237,10 +237,11 @@ std::string preface(const Report& report) {
       "clients in **rounds**; the worse is bold, and the goal is judged by it.\n",
       who_took_part(report), report.rounds.rounds, report.duration_s, std::thread::hardware_concurrency());
   if (report.is_between_hosts) {
-    out +=
+    out += fmt::format(
         "Between two hosts, which are network namespaces of one machine with a veth pair between them: clients, "
-        "egret-proxy and twemproxy on one, egret-backend (`tcp:`) and memcached on the other. CPU is that of all "
-        "processes of a contender.\n";
+        "egret-proxy and twemproxy on one, egret-backend (`tcp:`) and memcached on the other. TCP's congestion control "
+        "is `{}` in both. CPU is that of all processes of a contender.\n",
+        report.congestion);
   }
   for (const std::string& each : report.contenders.left_out) out += each + ".\n";
   if (!report.is_between_hosts && is_older(report.version_of(kMemcached))) {

@@ -16,6 +16,7 @@ namespace egret::bench_compare {
 struct Report {
   Contenders contenders;
   bool is_between_hosts = false;  // the rows are rows_between_hosts()
+  std::string congestion;         // is_between_hosts: TCP's congestion control
   bench::RoundsSpec rounds;
   double duration_s = 0;
   std::vector<RowResult> rows;

@@ -41,7 +41,7 @@ std::string entering(pid_t holder) {
 FarHost::FarHost(TemporaryFolder folder, ChildProcess holder)
     : folder_(std::move(folder)), holder_(std::move(holder)), address_(kFar) {}
 
-Expected<std::unique_ptr<FarHost>> FarHost::make() {
+Expected<std::unique_ptr<FarHost>> FarHost::make(const std::string& congestion) {
   if (::unshare(CLONE_NEWNET) < 0) {
     return Status::system_error("this machine refuses a network namespace (it takes root and CAP_SYS_ADMIN)", errno);
   }
@@ -50,7 +50,7 @@ Expected<std::unique_ptr<FarHost>> FarHost::make() {
   auto holder = ChildProcess::start({"unshare", "--net", "sleep", "infinity"}, folder.value().path() + "/holder.log");
   if (!holder) return holder.status();
   std::unique_ptr<FarHost> made(new FarHost(std::move(folder.value()), std::move(holder.value())));
-  if (Status joined = made->join(); !joined) return joined;
+  if (Status joined = made->join(congestion); !joined) return joined;
   return made;
 }
 
@@ -60,7 +60,7 @@ std::vector<std::string> FarHost::on_far(std::vector<std::string> command) const
 }
 
 // Waits until the holder has its namespace, then puts the veth pair between.
-Status FarHost::join() {
+Status FarHost::join(const std::string& congestion) {
   const std::string holder = std::to_string(holder_.pid());
   for (int i = 0; network_of(holder) == network_of("self"); ++i) {
     if (i == kPolls || holder_.has_ended()) {
@@ -70,17 +70,20 @@ Status FarHost::join() {
     ::nanosleep(&kPoll, nullptr);
   }
   const std::string far = "nsenter " + entering(holder_.pid()) + " -- ";
-  const std::string script = "set -e\nip link set lo up\nip link add near type veth peer name far netns " + holder +
-                             "\nip address add " + kNear + "/24 dev near\nip link set near up\n" + far +
-                             "ip link set lo up\n" + far + "ip address add " + kFar + "/24 dev far\n" + far +
-                             "ip link set far up\necho joined\n";
+  const std::string choose = "sh -c 'echo " + congestion + " >/proc/sys/net/ipv4/tcp_congestion_control'\n";
+  const std::string script =
+      "set -e\n" + choose + far + choose + "ip link set lo up\nip link add near type veth peer name far netns " +
+      holder + "\nip address add " + kNear + "/24 dev near\nip link set near up\n" + far + "ip link set lo up\n" + far +
+      "ip address add " + kFar + "/24 dev far\n" + far + "ip link set far up\necho joined\n";
   const std::string log = folder_.path() + "/join.log";
   auto joining = ChildProcess::start({"sh", "-c", script}, log);
   if (!joining) return joining.status();
   for (int i = 0; i < kPolls && !joining.value().has_ended(); ++i) ::nanosleep(&kPoll, nullptr);
   const std::string said = text_of(log);
   if (said.ends_with(kDone)) return Status::ok();
-  return Status::error("this machine refuses a veth pair between two network namespaces (ip, nsenter): " + said);
+  return Status::error(
+      "this machine refuses a veth pair between two network namespaces, or that congestion control (ip, nsenter): " +
+      said);
 }
 
 }  // namespace egret::bench

@@ -16,8 +16,8 @@ namespace egret::bench {
 
 class FarHost {
  public:
-  // An error says what this machine refuses.
-  static base::Expected<std::unique_ptr<FarHost>> make();
+  // TCP has this congestion control in both, such as "cubic". An error says what this machine refuses.
+  static base::Expected<std::unique_ptr<FarHost>> make(const std::string& congestion);
 
   // Where the other host is reached from here.
   const std::string& address() const { return address_; }
@@ -26,7 +26,7 @@ class FarHost {
 
  private:
   FarHost(TemporaryFolder folder, ChildProcess holder);
-  base::Status join();
+  base::Status join(const std::string& congestion);
 
   TemporaryFolder folder_;  // of logs
   ChildProcess holder_;     // has the namespace, and does nothing
