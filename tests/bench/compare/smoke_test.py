@@ -130,7 +130,7 @@ class Real(Compare):
             self.skipTest(done.stderr.strip())
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(report["between_hosts"])
-        self.assertEqual(report["congestion"], "cubic")
+        self.assertEqual(report["congestion"], "reno")
         self.assertEqual([row["name"] for row in report["rows"]], ["1 KiB, depth 16, TCP"])
         names = ["Egret", "memcached"] + (["twemproxy"] if shutil.which("nutcracker") else [])
         self.check_row(report["rows"][0], names, 1)

@@ -35,7 +35,7 @@ struct Options {
   bench::LoadSpec load;
   bool sweep = false;
   bool namespaces = false;
-  std::string congestion = "cubic";  // Linux's own
+  std::string congestion = "reno";  // every kernel has it, and every namespace may choose it
   std::vector<std::string> cases;
   std::string json_file;
   std::string markdown_file;

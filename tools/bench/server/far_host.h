@@ -16,7 +16,7 @@ namespace egret::bench {
 
 class FarHost {
  public:
-  // TCP has this congestion control in both, such as "cubic". An error says what this machine refuses.
+  // TCP has this congestion control in both, such as "reno". An error says what this machine refuses.
   static base::Expected<std::unique_ptr<FarHost>> make(const std::string& congestion);
 
   // Where the other host is reached from here.
