@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include "client/preload/inside.h"
 #include "client/preload/real.h"
 #include "memcache/binary/binary.h"
 
@@ -135,6 +136,7 @@ void ServedSocket::close(uint64_t until_ns) {
   finish(until_ns);
   if (is_lost()) return;
   const Section section(*thread_);
+  is_closed_ = true;
   if (state_ == State::kSlots) state_ = State::kClosed;
 }
 
@@ -253,6 +255,7 @@ ssize_t ServedSocket::receive(char* to, size_t room, int flags) {
       const ssize_t got = recv_aside(to, room, flags);
       if (got >= 0 || errno != EAGAIN || !is_blocking(flags)) return got;
       if (!wait_for_connection(section)) return -1;
+      if (is_closed_) return fail(EBADF);  // the number may be another file's by now
       continue;
     }
     if (state_ == State::kSlots && engine_->is_over()) return 0;
@@ -274,6 +277,7 @@ ssize_t ServedSocket::recv_bare(Section& section, char* to, size_t room, int fla
   int error = 0;
   {
     const Outside outside(section);
+    const InProgram handlers;
     got = real().recv(fd_, to, room, flags);
     error = errno;
   }
@@ -326,13 +330,20 @@ template <typename Done>
 ServedSocket::Waited ServedSocket::wait(Section& section, Done done, uint64_t until_ns, bool is_restarted) {
   if (done()) return Waited::kHasCome;
   Signals signals;
+  // However the wait is left, by an exception or a cancelled thread, too.
+  const struct EndOutside {
+    Section& section;
+    Signals& signals;
+    ~EndOutside() {
+      const Outside outside(section);
+      signals.end();
+    }
+  } end{section, signals};
   while (true) {
     const Waited waited = sleep_until(section, done, until_ns, signals);
+    if (waited != Waited::kInterrupted) return waited;
     const Outside outside(section);
-    if (waited != Waited::kInterrupted || signals.let_through(is_restarted)) {
-      signals.end();
-      return waited;
-    }
+    if (signals.let_through(is_restarted)) return waited;
   }
 }
 

@@ -126,6 +126,7 @@ class ServedSocket {
   uint64_t went_aside_ = 0;                      // commands
   int is_to_be_shut_ = kNotShut;                 // as shutdown() is asked
   bool is_shut_ = false;                         // nothing more can be sent, after shutdown() or let_go()
+  bool is_closed_ = false;                       // by the program, while other threads use it
   bool is_shut_to_read_ = false;                 // nothing more is waited for, after shutdown()
   std::atomic<bool> is_shut_by_program_{false};  // by shutdown()
   // Threads that wait in the kernel for the connection, not for the engine: they began when no answer by slots was awaited. Such an

@@ -1043,9 +1043,11 @@ std::atomic<int> handled{0};
 // While it lives, a signal has a handler that counts.
 class Handler {
  public:
-  Handler(int number, int flags) : number_(number) {
+  Handler(
+      int number, int flags, void (*handle)(int) = [](int) { ++handled; })
+      : number_(number) {
     struct sigaction action {};
-    action.sa_handler = [](int) { ++handled; };
+    action.sa_handler = handle;
     action.sa_flags = flags;
     ::sigaction(number, &action, &before_);
   }
@@ -1136,6 +1138,34 @@ TEST_CASE(
     place.backend.signal(SIGCONT);
     CHECK(socket.receive(kMiss) == kMiss);
   }
+}
+
+TEST_CASE("what a handler calls in a recv() that awaits no answer is called by the program") {
+  const Place place;
+  const Socket socket = place.served();
+  static int other;
+  other = place.served().release();
+  CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
+  {
+    const Handler closes(SIGUSR1, 0, [](int) { ::close(std::exchange(other, -1)); });
+    const int number = other;
+    const Signalling ends(SIGUSR1);
+    char byte = 0;
+    CHECK(::recv(socket.fd(), &byte, 1, 0) == -1);
+    CHECK(errno == EINTR);
+    CHECK(other == -1);
+    std::vector<Socket> zeros;  // until the number is used again
+    do zeros.emplace_back(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
+    while (zeros.back().fd() != number && zeros.size() < 100);
+    REQUIRE(zeros.back().fd() == number);
+    byte = 1;
+    ssize_t got = 0;
+    do got = ::read(number, &byte, 1);
+    while (got < 0 && errno == EINTR);
+    CHECK(got == 1);
+    CHECK(byte == 0);
+  }
+  CHECK(socket.ask("get k\r\n", kMiss) == kMiss);
 }
 
 TEST_CASE("a recv() that waits for an answer goes on behind handlers with SA_RESTART, which run while it waits") {
