@@ -58,7 +58,7 @@ class Play {
     size_t turn = 0;
     while (!bytes.empty() && !is_at_end()) {
       const size_t length = std::min(bytes.size(), lengths[turn++ % lengths.size()]);
-      subject_.put(bytes.substr(0, length), true);
+      subject_.put(bytes.substr(0, length));
       bytes.remove_prefix(length);
       said_.put += length;
       subject_.poll();
