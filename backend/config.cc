@@ -136,8 +136,8 @@ Status parse_slot_size(const Options& options, const char* name, uint32_t& size)
 }
 
 // Makes default slots smaller if a whole window of them would take too much memory, since a smaller window costs more.
-// First it takes back what tcp's request slots have beyond the usual size, which only saves messages of large sets; then it
-// halves the larger one of the two.
+// Request slots of tcp are longer than others, which saves messages of large sets but nothing else: they shrink to the usual size
+// first. After that the larger of the two sizes is halved.
 void shrink_defaults(const Options& options, const wire::RegionLayout& wanted, SessionSize& size) {
   wire::RegionLayout layout = wanted;
   const auto spare = [&](const char* name, uint32_t slot) {

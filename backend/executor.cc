@@ -37,8 +37,7 @@ constexpr uint64_t kAdminWork = 64;
 constexpr uint64_t kFlushWork = 16;
 // ns of long work in the store that count as one unit of op::Result::work (store/work.h).
 constexpr uint64_t kNsPerWork = 100;
-constexpr uint32_t kBytesPerWork = 1024;  // of a result that is executed directly
-constexpr uint64_t kCommitWork = 64;      // a short upload that is appended is copied, up to 64 KiB
+constexpr uint64_t kCommitWork = 64;  // a short upload that is appended is copied, up to 64 KiB
 
 uint64_t work_of(OpCode code) {
   switch (code) {
@@ -358,7 +357,7 @@ bool Executor::DirectLane::execute(const Op& op, Result& result, op::LoanName& l
     lent = executor_.lend(0, result);
     result.further = {};  // of a value that cannot be lent, its first piece
   }
-  work += 1 + result.work + static_cast<uint32_t>(result.value.size() / kBytesPerWork);
+  work += 1 + result.work + static_cast<uint32_t>(result.value.size() / rpc::SlotPoller::kBytesPerWork);
   ++executor_.counters_.direct_ops;
   return true;
 }

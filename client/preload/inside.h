@@ -13,7 +13,7 @@ class Inside {
   Inside& operator=(const Inside&) = delete;
 };
 
-// While handlers of signals may run: what they call is called by the program.
+// Within a call of this library, where signal handlers may run: the calls that a handler makes are the program's, not the library's.
 class InProgram {
  public:
   InProgram() { is_inside = false; }

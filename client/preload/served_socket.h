@@ -76,7 +76,7 @@ class ServedSocket {
 
  private:
   enum class State : uint8_t { kSlots, kAside, kConnection, kDead, kClosed };
-  // How a wait has ended.
+  // Why a wait ended.
   enum class Waited : uint8_t { kHasCome, kConnectionHas, kTimeIsOver, kInterrupted };
 
   using Section = ThreadEngine::Section;

@@ -22,8 +22,9 @@ class Signals {
   const sigset_t& before() const { return before_; }
   // Readable while let_through() has something to do; negative: no descriptor could be made, and signals come behind the wait.
   int fd();
-  // Their handlers run now: no mutex may be held, and nothing refer to the caller's stack, since a handler may leave by longjmp().
-  // Whether a call ends by them: by any handler, or if it is one that is restarted, by one without SA_RESTART.
+  // Runs the handlers of the signals that have come. No mutex may be held, and nothing may refer to the caller's stack, since a handler
+  // may leave by longjmp(). Returns whether the call ends with EINTR. A call that the kernel would restart (`is_restarted`) goes on if
+  // all these handlers have SA_RESTART; any other call ends.
   bool let_through(bool is_restarted);
   // The wait is over: as let_through(), and from now on they come as the program has it.
   void end();

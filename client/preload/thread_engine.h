@@ -129,10 +129,10 @@ class ThreadEngine {
   const base::SystemClock clock_{};
   std::mutex mutex_;
   std::unique_ptr<client::Engine> engine_;
-  uintptr_t thread_;        // the mutex: that used it last
-  bool is_shared_ = false;  // the mutex: several threads have used it
+  uintptr_t thread_;        // that used the engine last; under mutex_
+  bool is_shared_ = false;  // several threads have used the engine; under mutex_
   std::mutex sleepers_mutex_;
-  std::vector<Sleeper*> sleepers_;      // its mutex
+  std::vector<Sleeper*> sleepers_;      // under sleepers_mutex_
   std::atomic<bool> is_asleep_{false};  // there are any
 };
 

@@ -3,9 +3,9 @@
 //   an op ─▶ execute() ─▶ its result, at once
 //   a kUpload without bytes ─▶ begin_part(): room in the store ─▶ the client receives into it ─▶ end_part(): how much it was
 //
-// Ops and parts that come so and those that come by slots may follow each other: nothing of the client may be under way in
-// its lane when execute() is called, and parts must be in order. Thread: the store's, which is the client's; between
-// begin_part() and end_part() nothing else of the store may be called.
+// A client may use this and the slots of its lane in turn. execute() is allowed only while the client awaits no answer in that lane:
+// ops of a lane are executed in order. The parts of a value must come in order, whichever way each takes.
+// Thread: the store's, which is the client's. Between begin_part() and end_part() nothing else of the store may be called.
 #pragma once
 
 #include <array>

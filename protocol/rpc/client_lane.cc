@@ -24,6 +24,15 @@ constexpr uint64_t kLongestWait = 10'000'000;  // ns; a longer wait counts as th
 constexpr uint32_t kLateAfter = 1;             // refetches; a message that needs more is late, and those behind it
 constexpr uint64_t kLatePushNs = 50'000'000;   // a push that has not come after so long is looked for
 constexpr uint64_t kSecondRead = uint64_t{1} << 63;  // in a tag: the rest of a response
+
+// `loan` is the value's from now on. False: it is not lent any more.
+bool borrow(const op::LoanName& lent, Result& result, op::LoanRef& loan) {
+  if (!op::Loan::take(lent)) return false;
+  loan = op::LoanRef(*lent.loan);
+  result.loan = &loan;
+  result.value = loan->pieces().front();
+  return true;
+}
 }  // namespace
 
 ClientLane::ClientLane(uint32_t lane, const LaneContext& context, LaneCounters& counters)
@@ -117,11 +126,8 @@ bool execute(ClientLane& lane, const Op& op, Result& result, op::LoanRef& loan) 
   lane.counters_.direct_ops.add();
   lane.durations_.record(0);
   if (result.code == ResultCode::kHit) lane.policy_.on_value(result.total_length);
-  if (lent.loan != nullptr && op::Loan::take(lent)) [[unlikely]] {
-    loan = op::LoanRef(*lent.loan);
-    result.loan = &loan;
-    result.value = loan->pieces().front();
-  }
+  if (lent.loan != nullptr) [[unlikely]]
+    borrow(lent, result, loan);
   return true;
 }
 
@@ -388,15 +394,11 @@ bool ClientLane::finish(uint64_t seq, const std::byte* response) {
 
 // A value that its store lends, to whoever waits for it: null: nobody does any more.
 void ClientLane::hand_out(const op::LoanName& lent, Result& result, Waiter* waiter) {
-  if (!op::Loan::take(lent)) {  // the backend has ended the session
+  op::LoanRef loan;
+  if (!borrow(lent, result, loan)) {  // the backend has ended the session
     result = Result{};
     result.code = ResultCode::kSessionLost;
-    if (waiter != nullptr) waiter->on_result(result);
-    return;
   }
-  op::LoanRef loan(*lent.loan);
-  result.loan = &loan;
-  result.value = loan->pieces().front();
   if (waiter != nullptr) waiter->on_result(result);
 }
 

@@ -24,8 +24,7 @@ constexpr uint64_t kLongIdleNs = 1'000'000;
 // Prefetch distance for writing: the lines of the response slot are in the client's cache.
 constexpr size_t kWriteAhead = 4 * 64;
 constexpr size_t kMaxRoundOps = kMaxRoundMessages * wire::kMaxOpsPerMessage;
-constexpr size_t kBytesPerWork = 1024;  // of results
-constexpr size_t kMaxPieces = 32;       // of a response
+constexpr size_t kMaxPieces = 32;  // of a response
 }  // namespace
 
 // A lane on the server. Awake: in awake_, polled. Asleep: says so in the response slot of `expected`; not polled until

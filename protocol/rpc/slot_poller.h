@@ -161,6 +161,7 @@ class SlotPoller {
   // What a lane may use of one round before the others have their turn; as much as the ops of the messages that one
   // round takes of a lane, if all of them are small gets (about 0.1 ms).
   static constexpr uint32_t kLaneWork = 1024;
+  static constexpr size_t kBytesPerWork = 1024;  // of a result that count as one unit
   // A value of at least so many bytes is sent from the handler's memory instead of being copied into the slot, where the
   // transport can do that. A pin has a fixed cost, a copy one by the byte; where they are equal was not measured.
   static constexpr size_t kLeastKept = 16384;

@@ -228,7 +228,7 @@ class ClientEndpoint : public ControlChannel, public DataChannel {
   virtual void stage_read(uint32_t lane, size_t offset, size_t length, uint64_t tag) = 0;
   // Sends all that is staged: one doorbell. On shm: orders the writes before the reads (Dekker's fence).
   virtual void flush() = 0;
-  // FlushServer::direct_store() of the lane, if it is served within flush().
+  // Of a lane that is served within flush(): what its server offers there (FlushServer::direct_store()). Null: it is served elsewhere.
   virtual op::DirectStore* direct_store(uint32_t /*lane*/) { return nullptr; }
   // Asks the server to look at `lane`: to be called when a fetch showed it asleep.
   virtual void ring(uint32_t lane) = 0;

@@ -243,8 +243,8 @@ void Connection::show_state() {
 // --- out
 // -----------------------------------------------------------------------------------------------------------------
 
-// If all that was read is answered already, it is sent before others are read: the client goes on meanwhile. Otherwise the
-// pass sends what comes together.
+// If every command that was read is answered already, the answers are sent before other clients are read, so that this client
+// can go on meanwhile. Otherwise they are sent at the end of the pass, with those that still come, by one system call.
 void Connection::send_if_answered() {
   std::vector<Connection*>& listed = worker_.lists.with_output;
   if (!replies_.empty() || listed.empty() || listed.back() != this) return;

@@ -538,7 +538,7 @@ TEST_CASE(
   const uint64_t before = counter(c, "session_failures");
   for (int i = 0; i < 5; ++i) {
     CHECK(is_no_answer(egret_mget(c, texts.data(), lengths.data(), kCount, results.data())));
-    ::usleep(20'000);  // until it is made anew
+    ::usleep(20'000);  // so that some of these calls find a new session in its handshake
     CHECK(is_no_answer(egret_execute(c, ops.data(), kCount, results.data())));
   }
   CHECK(counter(c, "session_failures") == before);  // a handshake may take 5 s

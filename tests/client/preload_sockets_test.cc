@@ -1243,7 +1243,7 @@ TEST_CASE("poll and select end by any handler; ppoll and pselect let signals com
     CHECK(errno == EINTR);
     CHECK(handled == 1);
     ::raise(SIGUSR1);
-    CHECK(handled == 1);  // it is held back again
+    CHECK(handled == 1);  // ppoll() has restored the mask: SIGUSR1 is blocked again
     const timespec at_once{};
     CHECK(::ppoll(&readable, 1, &at_once, &none) == -1);
     CHECK(handled == 2);
