@@ -31,8 +31,9 @@ namespace {
 constexpr int kAcceptsPerEvent = 64;
 constexpr std::chrono::milliseconds kAcceptPause{100};  // when no descriptor is free
 constexpr uint64_t kMinuteNs = 60'000'000'000;
-constexpr uint64_t kMostLearnNs = 5'000'000'000;  // the first clients wait at most this long for names of backends,
-constexpr uint64_t kMostSettleNs = 500'000'000;   // and then for the first sessions
+constexpr uint64_t kMostLearnNs = 5'000'000'000;  // the first clients wait at most this long for names of backends
+constexpr uint64_t kMostSettleNs = 500'000'000;   // and then for the first sessions of one worker more,
+constexpr uint64_t kMostOpenNs = 5'000'000'000;   // of all workers at most this long
 constexpr std::chrono::milliseconds kLookAgain{1};
 }  // namespace
 
@@ -140,14 +141,19 @@ void Frontend::give_to_worker(NewSlotSession session) {
 void Frontend::wait_for_backends() {
   Event look = Event::timer<&Frontend::wake_up>(loop_, *this, events::kPersist);
   look.add(kLookAgain);
-  uint64_t ends_ns = stats_.clock->now_ns() + kMostLearnNs;
-  bool knows_them = false;
+  const uint64_t learn_ends_ns = stats_.clock->now_ns() + kMostLearnNs;
+  while (!is_stopping_ && !pool_control_.is_settled()) {
+    if (stats_.clock->now_ns() >= learn_ends_ns) return;
+    loop_.run_once(true);
+  }
+  const uint64_t open_ends_ns = stats_.clock->now_ns() + kMostOpenNs;
+  uint64_t ends_ns = stats_.clock->now_ns() + kMostSettleNs;
+  ptrdiff_t settled = 0;
   while (!is_stopping_ && stats_.clock->now_ns() < ends_ns) {
-    if (!knows_them && pool_control_.is_settled()) {
-      knows_them = true;
-      ends_ns = stats_.clock->now_ns() + kMostSettleNs;
-    }
-    if (knows_them && std::ranges::all_of(workers_, [](const auto& worker) { return worker->is_settled(); })) return;
+    const ptrdiff_t now_settled = std::ranges::count_if(workers_, [](const auto& worker) { return worker->is_settled(); });
+    if (now_settled == std::ssize(workers_)) return;
+    if (now_settled > settled) ends_ns = std::min(stats_.clock->now_ns() + kMostSettleNs, open_ends_ns);
+    settled = now_settled;
     loop_.run_once(true);
   }
 }

@@ -52,7 +52,7 @@ class Guest:
             while self.number == 1 and not os.path.exists(wire):  # guest 0 makes it as it starts
                 time.sleep(0.1)
             network = ["-netdev", f"stream,id=wire,server={'on' if self.number == 0 else 'off'},addr.type=unix,addr.path={wire}",
-                       "-device", f"virtio-net-pci,netdev=wire,mac=52:54:00:09:01:0{self.number + 1},mrg_rxbuf=on,host_mtu=9000"]
+                       "-device", f"virtio-net-pci,netdev=wire,mac=52:54:00:09:01:0{self.number + 1},mrg_rxbuf=off,host_mtu=9000"]
         accel = os.environ.get("EGRET_GUEST_ACCEL", "tcg,thread=multi,tb-size=256")
         self.process = subprocess.Popen(
             ["qemu-system-x86_64", "-M", "q35", "-accel", accel, "-cpu", "max,la57=off", "-smp", "1", "-m", str(MEMORY_MIB),
