@@ -148,8 +148,8 @@ constexpr LevelMetric kLevelMetrics[] = {
     {"egret_backend_purging", "1 while items are removed whose keys belong to another backend of the pool.",
      &ExecutorLevels::purges},
     {"egret_backend_lent_bytes",
-     "Of values that such clients have not sent completely. Those pinned for it take at most a quarter of `memory`; "
-     "beyond, values are copied.",
+     "Of values that such clients have not sent completely. Those pinned for it take at most half of `memory`, a "
+     "quarter beside uploads; beyond, values are copied.",
      &ExecutorLevels::lent_bytes},
     {"egret_backend_absent_owners",
      "Backends in whose place this one was used; for those used last it is known which keys were changed.",

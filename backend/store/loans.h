@@ -29,8 +29,9 @@ class Loans {
   void take_back();
   // ... and of those that this borrower has not taken, which it cannot do any more.
   void revoke(uint32_t borrower);
-  // Of values that are lent.
+  // Of values that are lent, each as often as it is.
   uint64_t bytes() const { return bytes_; }
+  size_t count() const { return all_.size() - free_.size(); }
 
  private:
   struct Lent;

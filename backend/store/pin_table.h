@@ -16,7 +16,7 @@ namespace egret::store {
 // Who has a record pinned, and so whose share of memory it takes.
 enum class PinUse : uint8_t {
   kRead,  // somebody reads it piece by piece: 1/8 of the limit, or one item of item_size_max
-  kLend,  // somebody of this process sends it: 1/4 of the limit
+  kLend,  // somebody of this process sends it: 1/4 to 1/2 of the limit, as uploads leave it
 };
 inline constexpr size_t kPinUses = 2;
 

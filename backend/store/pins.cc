@@ -10,7 +10,10 @@ namespace egret::store {
 using op::ResultCode;
 
 uint64_t Store::pin_budget(PinUse use) const {
-  return use == PinUse::kLend ? limit_.bytes() / 4 : large_budget();
+  if (use == PinUse::kRead) return large_budget();
+  const uint64_t limit = limit_.bytes();
+  const uint64_t others = std::max(upload_chunks_ * kChunkSize, large_budget());
+  return std::clamp(limit / 4 * 3 - std::min(limit / 4 * 3, others), limit / 4, limit / 2);
 }
 
 Store::Pin Store::pin(std::string_view key, uint64_t hash, PinUse use) {

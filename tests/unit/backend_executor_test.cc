@@ -236,7 +236,7 @@ TEST_SUITE("values in parts") {
     op.hash = hash_key(op.key, 5);
     lent = {};
     std::vector<Loan*> all;
-    for (int i = 0; i < 100 && (i == 0 || lent.loan != nullptr); ++i) {
+    for (int i = 0; i < 100'000 && (i == 0 || lent.loan != nullptr); ++i) {
       lent = {};
       partition.executor->end_round();
       REQUIRE(direct.execute(op, result, lent));
@@ -752,11 +752,11 @@ TEST_SUITE("chunks and pins") {
     constexpr size_t kMemory = 32 << 20, kSize = 500'000;
     Partition partition(1, 0, kMemory);
     bool is_one_key = false;
-    size_t most = kMemory / 4 / kSize;
-    SUBCASE("of different values, a quarter") {}
-    SUBCASE("of one, many times, all of it") {
+    size_t most = kMemory / 2 / kSize;
+    SUBCASE("of different values, half") {}
+    SUBCASE("of one, as often as there are 16 KiB") {
       is_one_key = true;
-      most = kMemory / kSize;
+      most = kMemory >> 14;
     }
     size_t number = 0;
     const auto lend = [&] {

@@ -175,7 +175,7 @@ PageNumber Log::oldest(Queue queue) {
 }
 
 void Log::begin_drain(PageNumber page) {
-  EGRET_DCHECK(draining_ == kNoPage && pages_.info(page).pins == 0);
+  EGRET_DCHECK(draining_ == kNoPage);
   unlink(page);
   draining_ = page;
 }
@@ -193,8 +193,10 @@ void Log::stop_drain() {
 }
 
 void Log::end_drain() {
-  EGRET_DCHECK(pages_.info(draining_).live == 0);
-  pages_.give(std::exchange(draining_, kNoPage));
+  const PageNumber page = std::exchange(draining_, kNoPage);
+  if (pages_.info(page).live == 0) return pages_.give(page);
+  attach_youngest(page);
+  after_death(page);
 }
 
 // --- The checker

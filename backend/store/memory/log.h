@@ -60,16 +60,18 @@ class Log {
   void pin(ItemRef ref);
   void unpin(ItemRef ref) { --pages_.info(ref.page()).pins; }
 
-  // --- Draining, one page at a time. The page is in no queue meanwhile; its records may still be killed. Pages with
-  // pins are skipped.
+  // --- Draining, one page at a time. The page is in no queue meanwhile; its records may still be killed, but not be
+  // pinned. Pages with pins are skipped ...
   PageNumber sparsest();
   PageNumber oldest(Queue queue);
+  // ... but by this one, which is for when there is no other.
+  PageNumber oldest_pinned(Queue queue) const { return this->queue(queue).oldest; }
   // Closes the head page, so that it can be drained. False: it is empty.
   bool seal(Queue queue);
   void begin_drain(PageNumber page);
   // The page goes back into its queue, as the oldest.
   void stop_drain();
-  // Frees the page; it has no live record.
+  // Frees the page, or, if it has live records, makes it its queue's youngest.
   void end_drain();
   PageNumber draining() const { return draining_; }
 

@@ -4,7 +4,8 @@
 //   an op needs a page and none is free    ─▶ ensure_room(): drains one page now, without second chances
 //
 //   order of draining: sparse pages (compaction) ─▶ the oldest page of the small queue while that queue has more than
-//   its share (kSmallShare), else of the main queue. Pages without live records are free already (log.cc).
+//   its share (kSmallShare), else of the main queue. Pages without live records are free already (log.cc). Pages with a
+//   pinned record are skipped, since they would stay; when an op finds no other, large values of such a page are evicted.
 //
 // Chunks of large values lie outside the log. Chunks that outlive their neighbours leave pages mostly empty. While too
 // many chunks are free, every second page is drained only to move its items' chunks together (gather_chunks).
@@ -127,8 +128,12 @@ bool Reclaimer::begin_drain(bool hard) {
       if (page == kNoPage && items_.log.seal(queue)) page = items_.log.oldest(queue);
       if (page != kNoPage) break;
     }
+    for (auto queue = order.begin(); hard && page == kNoPage && queue != order.end(); ++queue) {
+      page = items_.log.oldest_pinned(*queue);
+    }
   }
   if (page == kNoPage) return false;
+  is_pinned_ = items_.pages.info(page).pins > 0;
   items_.log.begin_drain(page);
   drain_at_ = 0;
   ghosts_.fit(items_.index.state().items);
@@ -151,7 +156,7 @@ uint32_t Reclaimer::drain_group(bool hard, uint32_t wanted_free) {
     const ItemRef ref{uint64_t{page} * kUnitsPerPage + at};
     const Item& record = items_.item(ref);
     at += record.units();
-    if (record.is_dead()) continue;
+    if (record.is_dead() || (is_pinned_ && (!record.has(kLarge) || record.has(kPinned)))) continue;
     group[count++] = {ref, items_.index.hash_of(record), at};
     items_.index.prefetch(group[count - 1].hash);
     if (!compacts_) ghosts_.prefetch(group[count - 1].hash);
@@ -163,7 +168,10 @@ uint32_t Reclaimer::drain_group(bool hard, uint32_t wanted_free) {
     if (i + 1 < count && items_.pages.free_count() >= wanted_free) return drain_at_ - start;
   }
   drain_at_ = at;
-  if (at >= used) items_.log.end_drain();
+  if (at >= used) {
+    EGRET_DCHECK(is_pinned_ || items_.pages.info(page).live == 0);
+    items_.log.end_drain();
+  }
   return at - start + 1;
 }
 
