@@ -316,7 +316,7 @@ bool Executor::keep(size_t index, const Result& result) {
 op::LoanName Executor::lend(size_t index, const Result& result) {
   const Op& op = ops_[index];
   if (op.code != OpCode::kGet || result.code != ResultCode::kHit || result.value.empty()) return {};
-  if (result.total_length > store::Store::Pin::kMostCopied) return {};                  // see Pin::keeps_bytes()
+  if (result.total_length > store::Store::Pin::kMostCopied) return {};  // see Pin::keeps_bytes()
   if (loans_.count() >= memory_ / options_.partitions / kMemoryPerLoan) return {};
   auto pin = store_->pin(op.key, op.hash, store::PinUse::kLend);
   if (!pin || pin.version() != result.version || !pin.keeps_bytes()) return {};

@@ -32,6 +32,7 @@
 #include "base/unique_fd.h"
 #include "rpc/slot_poller.h"
 #include "rpc/spin_judge.h"
+#include "rpc/yield_judge.h"
 
 namespace egret::backend {
 
@@ -133,6 +134,7 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
   bool is_at_rest();
   void after_round(bool served);
   void end_wait(bool paid);
+  bool yield();
   void sleep();
   int patience_ms() const;
   void relay(const rpc::LaneBinding& lane, size_t offset, size_t length,
@@ -170,7 +172,9 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
   std::vector<AttachedSession> sessions_;  // by number
   uint32_t empty_rounds_ = 0;
   rpc::SpinJudge spin_judge_;
-  bool polls_on_ = false;  // during the present empty rounds: local lanes are not put to sleep at once
+  rpc::YieldJudge yield_judge_;
+  bool has_yielded_ = false;  // during the present empty rounds
+  bool polls_on_ = false;     // during the present empty rounds: local lanes are not put to sleep at once
   bool stopping_ = false;
   bool is_driven_ = false;
   bool is_signalled_ = false;  // driven: signals may be there

@@ -150,7 +150,8 @@ void Frontend::wait_for_backends() {
   uint64_t ends_ns = stats_.clock->now_ns() + kMostSettleNs;
   ptrdiff_t settled = 0;
   while (!is_stopping_ && stats_.clock->now_ns() < ends_ns) {
-    const ptrdiff_t now_settled = std::ranges::count_if(workers_, [](const auto& worker) { return worker->is_settled(); });
+    const ptrdiff_t now_settled =
+        std::ranges::count_if(workers_, [](const auto& worker) { return worker->is_settled(); });
     if (now_settled == std::ssize(workers_)) return;
     if (now_settled > settled) ends_ns = std::min(stats_.clock->now_ns() + kMostSettleNs, open_ends_ns);
     settled = now_settled;

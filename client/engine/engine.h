@@ -16,6 +16,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -29,6 +30,7 @@
 #include "op/op.h"
 #include "rpc/active/active_sessions.h"
 #include "rpc/client_session.h"
+#include "rpc/yield_judge.h"
 
 namespace egret::client {
 
@@ -73,13 +75,16 @@ class Engine final : private SessionOwner {
   // kDescriptors: handles events of descriptors, too, for callers that never sleep and have no event loop.
   enum class Look : uint8_t { kMemory, kDescriptors };
   bool poll(Look look = Look::kMemory);
-  // Polls and sleeps until done() or, by the clock, deadline_ns. Returns done().
+  // Polls, yields and sleeps until done() or, by the clock, deadline_ns. Returns done().
   template <typename Done>
   bool wait(Done done, uint64_t deadline_ns) {
+    bool may_yield = true;
     while (!done()) {
       if (poll()) continue;
       if (polls_ % kPollsPerClock == 0 && clock_.now_ns() >= deadline_ns) return done();
-      if (!may_sleep()) continue;
+      if (should_spin()) continue;
+      if (std::exchange(may_yield, false) && yield()) continue;
+      if (!active_.prepare_sleep()) continue;
       if (!done()) sleep(deadline_ns);
     }
     return true;
@@ -149,7 +154,8 @@ class Engine final : private SessionOwner {
   void tick_if_due();
   void tick_all(uint64_t now_ns);
   bool needs_tick() const;
-  bool may_sleep();
+  bool should_spin();
+  bool yield();
   void sleep(uint64_t deadline_ns);
   void look_at_descriptors();
   void handle_events(uint64_t wait_ns);
@@ -184,6 +190,7 @@ class Engine final : private SessionOwner {
   // The timer's interval. It never passes (a year); its nanoseconds identify this timer among all of the process.
   const timespec mark_;
   rpc::ActiveSessions active_;
+  rpc::YieldJudge yield_judge_;
   KeyOrder order_;
   CallPool calls_;
   std::vector<Watch> watches_;  // of router_'s sessions; one without a session is free

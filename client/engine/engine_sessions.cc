@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <immintrin.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -321,13 +322,24 @@ bool Engine::needs_tick() const {
   return calls_.in_use() > 0 || is_connecting() || !router_.leaving().empty();
 }
 
-// False: polling on is worth it, or something came in.
-bool Engine::may_sleep() {
-  if (active_.should_spin()) {
-    pause_briefly();
-    return false;
-  }
-  return active_.prepare_sleep();
+// Whether polling on is worth it.
+bool Engine::should_spin() {
+  if (!active_.should_spin()) return false;
+  pause_briefly();
+  return true;
+}
+
+// Lets others of this CPU run, if that has paid. Returns whether something came in.
+bool Engine::yield() {
+  if (!yield_judge_.begins()) return false;
+  active_.end_spin();
+  const uint64_t before_ns = clock_.now_ns();
+  ::sched_yield();
+  const uint64_t took_ns = clock_.now_ns() - before_ns;
+  polls_ = kPollsPerClock - 1;  // the clock has moved
+  const bool came = poll();
+  yield_judge_.ends(came, took_ns);
+  return came;
 }
 
 void Engine::sleep(uint64_t deadline_ns) {

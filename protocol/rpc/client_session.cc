@@ -512,6 +512,12 @@ void ClientSession::end_wait(bool paid) {
   wait_ = Wait::kIdle;
 }
 
+void ClientSession::end_spin() {
+  if (wait_ != Wait::kPolled) return;
+  spin_judge_.ends(false);
+  wait_ = Wait::kNotPolled;
+}
+
 bool ClientSession::prepare_sleep() {
   EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return true;

@@ -150,6 +150,8 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   bool fetch();
   // Whether the worker should poll on instead of sleeping. To be asked in every pass before sleeping.
   bool should_spin();
+  // The worker lets other threads run, or does what else takes long: what is polled for has not come in time.
+  void end_spin();
   // Before sleeping: want, fence, one more fetch. False: do not sleep, because something came in or, over a network,
   // the last fetch has not completed yet: go on with passes and ask again.
   bool prepare_sleep();

@@ -51,6 +51,10 @@ bool ActiveSessions::should_spin() {
   return std::ranges::any_of(active_, [](ClientSession* each) { return each->is_open() && each->should_spin(); });
 }
 
+void ActiveSessions::end_spin() {
+  for (ClientSession* each : active_) each->end_spin();
+}
+
 // Whether every further result will wake the worker.
 bool ActiveSessions::prepare_sleep() {
   bool is_quiet = true;

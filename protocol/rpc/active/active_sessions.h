@@ -42,6 +42,7 @@ class ActiveSessions {
   bool fetch();
   bool hand_out_credit();
   bool should_spin();
+  void end_spin();
   bool prepare_sleep();
 
   // Ops were appended, or may have been, since the sessions were flushed.
