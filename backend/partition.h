@@ -30,9 +30,9 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/unique_fd.h"
+#include "rpc/idle/spin_judge.h"
+#include "rpc/idle/yield_judge.h"
 #include "rpc/slot_poller.h"
-#include "rpc/spin_judge.h"
-#include "rpc/yield_judge.h"
 
 namespace egret::backend {
 

@@ -30,7 +30,7 @@
 #include "op/op.h"
 #include "rpc/active/active_sessions.h"
 #include "rpc/client_session.h"
-#include "rpc/yield_judge.h"
+#include "rpc/idle/yield_judge.h"
 
 namespace egret::client {
 

@@ -512,10 +512,10 @@ void ClientSession::end_wait(bool paid) {
   wait_ = Wait::kIdle;
 }
 
-void ClientSession::end_spin() {
-  if (wait_ != Wait::kPolled) return;
-  spin_judge_.ends(false);
-  wait_ = Wait::kNotPolled;
+void end_spin(ClientSession& session) {
+  if (session.wait_ != ClientSession::Wait::kPolled) return;
+  session.spin_judge_.ends(false);
+  session.wait_ = ClientSession::Wait::kNotPolled;
 }
 
 bool ClientSession::prepare_sleep() {

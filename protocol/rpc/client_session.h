@@ -34,13 +34,13 @@
 #include "base/clock.h"
 #include "base/split_mix.h"
 #include "rpc/credit_queue.h"
+#include "rpc/idle/spin_judge.h"
 #include "rpc/lanes.h"
 #include "rpc/opening.h"
 #include "rpc/resize/successor.h"
 #include "rpc/resize/transport_choice.h"
 #include "rpc/resize/window_plan.h"
 #include "rpc/session_options.h"
-#include "rpc/spin_judge.h"
 #include "transport/transport.h"
 #include "wire/handshake.h"
 
@@ -150,8 +150,8 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   bool fetch();
   // Whether the worker should poll on instead of sleeping. To be asked in every pass before sleeping.
   bool should_spin();
-  // The worker lets other threads run, or does what else takes long: what is polled for has not come in time.
-  void end_spin();
+  // The worker does not poll on: what it waits for has not come in time.
+  friend void end_spin(ClientSession& session);
   // Before sleeping: want, fence, one more fetch. False: do not sleep, because something came in or, over a network,
   // the last fetch has not completed yet: go on with passes and ask again.
   bool prepare_sleep();
@@ -241,5 +241,7 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
 };
 
 void release_owner(ClientSession& session);
+
+void end_spin(ClientSession& session);
 
 }  // namespace egret::rpc

@@ -16,8 +16,8 @@
 #include "events/event.h"
 #include "proxy/slots/slot_session.h"
 #include "proxy/worker_context.h"
+#include "rpc/idle/spin_judge.h"
 #include "rpc/relay/relay.h"
-#include "rpc/spin_judge.h"
 
 namespace egret::proxy {
 

@@ -1,7 +1,7 @@
 // When polling before sleep is given up, and when it is taken up again.
 #include <doctest/doctest.h>
 
-#include "rpc/spin_judge.h"
+#include "rpc/idle/spin_judge.h"
 
 using egret::rpc::SpinJudge;
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "rpc/yield_judge.h"
+#include "rpc/idle/yield_judge.h"
 
 using egret::rpc::YieldJudge;
 

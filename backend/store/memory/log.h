@@ -61,11 +61,9 @@ class Log {
   void unpin(ItemRef ref) { --pages_.info(ref.page()).pins; }
 
   // --- Draining, one page at a time. The page is in no queue meanwhile; its records may still be killed, but not be
-  // pinned. Pages with pins are skipped ...
+  // pinned. Pages with pins are skipped: if oldest() finds no page, the oldest of the queue's state is one of these.
   PageNumber sparsest();
   PageNumber oldest(Queue queue);
-  // ... but by this one, which is for when there is no other.
-  PageNumber oldest_pinned(Queue queue) const { return this->queue(queue).oldest; }
   // Closes the head page, so that it can be drained. False: it is empty.
   bool seal(Queue queue);
   void begin_drain(PageNumber page);

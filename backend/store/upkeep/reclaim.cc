@@ -129,7 +129,7 @@ bool Reclaimer::begin_drain(bool hard) {
       if (page != kNoPage) break;
     }
     for (auto queue = order.begin(); hard && page == kNoPage && queue != order.end(); ++queue) {
-      page = items_.log.oldest_pinned(*queue);
+      page = items_.log.queue(*queue).oldest;
     }
   }
   if (page == kNoPage) return false;

@@ -52,7 +52,7 @@ bool ActiveSessions::should_spin() {
 }
 
 void ActiveSessions::end_spin() {
-  for (ClientSession* each : active_) each->end_spin();
+  for (ClientSession* each : active_) rpc::end_spin(*each);
 }
 
 // Whether every further result will wake the worker.
