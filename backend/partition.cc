@@ -544,7 +544,8 @@ void Partition::rest() {
 // waited for. A proxy's worker asks for more at once the longer it waits; served in turn with it, each turn held fewer
 // requests, and an op took up to half as much CPU again. Returns whether there are requests now.
 bool Partition::yield() {
-  if (std::exchange(has_yielded_, true) || !poller_.is_awake_for_embedded_only() || !yield_judge_.begins()) return false;
+  if (std::exchange(has_yielded_, true) || !poller_.is_awake_for_embedded_only() || !yield_judge_.begins())
+    return false;
   const uint64_t before_ns = clock_.now_ns();
   ::sched_yield();
   const uint64_t took_ns = clock_.now_ns() - before_ns;

@@ -43,6 +43,7 @@ bool Checker::check_records(std::string* why) const {
     const PageInfo& info = items_.pages.info(page);
     if (info.use != PageUse::kSmall && info.use != PageUse::kMain) continue;
     uint32_t pins = 0;
+    uint32_t larges = 0;
     for (uint32_t at = 0; at < info.used;) {
       const ItemRef ref{uint64_t{page} * kUnitsPerPage + at};
       const Item& it = items_.item(ref);
@@ -53,6 +54,7 @@ bool Checker::check_records(std::string* why) const {
       const bool is_pinned = pin != nullptr;
       if (it.has(kPinned) != is_pinned) return *why = where + ": pinned by nobody", false;
       pins += is_pinned ? 1 : 0;
+      larges += it.has(kLarge) && large_head(it).chunks > 0 ? 1 : 0;
       weights[static_cast<size_t>(items_.log.queue_of(ref))] += item_bytes(it);
       const bool is_filed = bool{items_.index.find(ref, items_.index.hash_of(it))};
       const bool is_detached = is_pinned && pin->is_detached;
@@ -65,6 +67,7 @@ bool Checker::check_records(std::string* why) const {
       bytes += item_bytes(it);
       expiring += it.exptime() != 0 ? 1 : 0;
     }
+    if (larges != info.larges) return *why = "page " + std::to_string(page) + ": large records are miscounted", false;
     if (pins != info.pins) return *why = "page " + std::to_string(page) + ": pins are miscounted", false;
   }
   using op::StatId;

@@ -71,7 +71,7 @@ void Items::free_record(ItemRef ref) {
   const Item& it = item(ref);
   if (it.has(kLarge)) {
     const LargeHead head = large_head(it);
-    log.add_weight(ref, -static_cast<int64_t>(head.chunks * kChunkSize));
+    log.count_large(ref, -static_cast<int64_t>(head.chunks * kChunkSize));
     work.extents(head.extents);
     free_extents(pages, it);
   }

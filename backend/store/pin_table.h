@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "store/memory/item.h"
+#include "store/memory/pages.h"
 
 namespace egret::store {
 
@@ -56,7 +57,14 @@ class PinTable {
     entry.use = use;
     charged_[static_cast<size_t>(use)] += entry.bytes;
   }
-  // Bytes that its entries take of that share.
+  // A page with pins is charged to a use, besides, from its first pin to its last.
+  void charge_page(PageInfo& info, PinUse use) {
+    if (info.pins > 0) uncharge_page(info);
+    info.pin_use = static_cast<uint8_t>(use);
+    charged_[info.pin_use] += kPageSize;
+  }
+  void uncharge_page(const PageInfo& info) { charged_[info.pin_use] -= kPageSize; }
+  // Bytes that its entries and their pages take of that share.
   uint64_t charged(PinUse use) const { return charged_[static_cast<size_t>(use)]; }
   bool empty() const { return entries_.empty(); }
   uint64_t count_detached() const {

@@ -1,5 +1,6 @@
-// Pins: versions that somebody reads piece by piece. A pinned record does not move, and its page is not drained. When
-// it is taken out of the index, it stays (detached) until its last pin ends.
+// Pins: versions that somebody reads piece by piece. A pinned record does not move, and so its page stays; of the others
+// in it those of large values may be evicted or moved. When a pinned record is taken out of the index, it stays (detached)
+// until its last pin ends.
 #include <algorithm>
 
 #include "store/answer.h"
@@ -21,18 +22,25 @@ Store::Pin Store::pin(std::string_view key, uint64_t hash, PinUse use) {
   const Slot slot = peek(key, hash);
   if (!slot) return {};
   const ItemRef ref = slot.ref();
+  PageInfo& page = items_.pages.info(ref.page());
   PinEntry* entry = items_.find_pin(ref);
+  // The page is charged, too, since it stays from its first pin to its last; to kLend as soon as one of them is.
+  const bool charges_page =
+      page.pins == 0 || (use == PinUse::kLend && page.pin_use != static_cast<uint8_t>(PinUse::kLend));
+  const auto fits = [&](uint64_t bytes) {
+    return items_.pins.charged(use) + bytes + (charges_page ? kPageSize : 0) <= pin_budget(use);
+  };
   if (entry == nullptr) {
-    // The first pin in a page is charged the whole page, since it keeps the page from being drained.
-    const uint64_t large = items_.item(ref).has(kLarge) ? large_head(items_.item(ref)).chunks * kChunkSize : 0;
-    const uint64_t bytes = large + (items_.pages.info(ref.page()).pins == 0 ? kPageSize : 0);
-    if (items_.pins.charged(use) + bytes > pin_budget(use)) return {};
+    const uint64_t bytes = items_.item(ref).has(kLarge) ? large_head(items_.item(ref)).chunks * kChunkSize : 0;
+    if (!fits(bytes)) return {};
+    if (charges_page) items_.pins.charge_page(page, use);
     items_.log.pin(ref);
     items_.item(ref).set_bits(kPinned);
     entry = &items_.pins.add(ref, use, bytes);
   } else if (use == PinUse::kLend && entry->use != use) {
     // It stays for as long as its borrower takes, which readers need not.
-    if (items_.pins.charged(use) + entry->bytes > pin_budget(use)) return {};
+    if (!fits(entry->bytes)) return {};
+    if (charges_page) items_.pins.charge_page(page, use);
     items_.pins.recharge(*entry, use);
   }
   ++entry->count;
@@ -51,6 +59,7 @@ void Store::end_pin(ItemRef ref) {
   items_.pins.remove(ref);
   items_.item(ref).clear_bits(kPinned);
   items_.log.unpin(ref);
+  if (const PageInfo& page = items_.pages.info(ref.page()); page.pins == 0) items_.pins.uncharge_page(page);
   if (is_detached) items_.free_record(ref);
   items_.end_step();
 }

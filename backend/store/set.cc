@@ -132,7 +132,7 @@ void Store::write(const Draft& draft, ItemRef ref) {
     const uint64_t taken_over = draft.pieces->taken_over();
     draft.pieces->list(it.inline_data());
     const uint64_t chunks = large_head(it).chunks;
-    items_.log.add_weight(ref, static_cast<int64_t>(chunks * kChunkSize));
+    items_.log.count_large(ref, static_cast<int64_t>(chunks * kChunkSize));
     items_.counters[StatId::kInsertedBytes] += (chunks - std::min(chunks, taken_over)) * kChunkSize;
   } else {
     draft.pieces->copy_out(it.inline_data());
@@ -355,7 +355,7 @@ void Store::disown(ItemRef ref) {
   Item& it = items_.item(ref);
   items_.count_out(it);
   const LargeHead head = large_head(it);
-  items_.log.add_weight(ref, -static_cast<int64_t>(head.chunks * kChunkSize));
+  items_.log.count_large(ref, -static_cast<int64_t>(head.chunks * kChunkSize));
   const LargeHead nothing{};
   std::memcpy(it.inline_data(), &nothing, sizeof nothing);
   items_.count_in(it);

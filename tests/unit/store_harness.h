@@ -153,6 +153,22 @@ inline std::string key_of(uint64_t number) {
   return "key-" + std::to_string(number);
 }
 
+inline std::string pattern(size_t length) {
+  std::string value(length, ' ');
+  for (size_t i = 0; i < length; ++i) value[i] = static_cast<char>('a' + i % 23);
+  return value;
+}
+
+// An upload with all its bytes.
+inline Store::Upload upload(Harness& h, std::string_view key, std::string_view value) {
+  auto reserved = h.store->reserve(key, static_cast<uint32_t>(value.size()));
+  REQUIRE(reserved.code == op::ResultCode::kOk);
+  for (size_t offset = 0; offset < value.size(); offset += 3000) {
+    REQUIRE(reserved.upload.write(static_cast<uint32_t>(offset), value.substr(offset, 3000)) == op::ResultCode::kOk);
+  }
+  return std::move(reserved.upload);
+}
+
 }  // namespace egret::store
 
 // For doctest's messages.

@@ -11,21 +11,6 @@ using op::ResultCode;
 using op::StatId;
 
 namespace {
-std::string pattern(size_t length) {
-  std::string value(length, ' ');
-  for (size_t i = 0; i < length; ++i) value[i] = static_cast<char>('a' + i % 23);
-  return value;
-}
-
-Store::Upload upload(Harness& h, std::string_view key, std::string_view value) {
-  auto reserved = h.store->reserve(key, static_cast<uint32_t>(value.size()));
-  REQUIRE(reserved.code == ResultCode::kOk);
-  for (size_t offset = 0; offset < value.size(); offset += 3000) {
-    REQUIRE(reserved.upload.write(static_cast<uint32_t>(offset), value.substr(offset, 3000)) == ResultCode::kOk);
-  }
-  return std::move(reserved.upload);
-}
-
 op::Op commit_of(const Harness& h, std::string_view key, op::SetMode mode = op::SetMode::kSet) {
   op::Op commit = h.make(op::OpCode::kCommit, key);
   commit.mode = mode;
@@ -283,71 +268,6 @@ TEST_CASE("a pinned version stays readable through overwriting, deleting and evi
   CHECK(pin.chunk(50'001, 1).code == ResultCode::kInvalid);
   again.release();
   CHECK(Harness::pinned_value(pin) == value);
-  h.check();
-}
-
-TEST_CASE("a version that is lent while it is read is charged to what is lent, and leaves readers their share") {
-  Harness h(small_store(64u << 20, 1u << 20));
-  const std::string value = pattern(500'000);
-  std::vector<Store::Pin> readers, lent;
-  for (int i = 0; i < 100; ++i) {
-    const std::string key = "key" + std::to_string(i);
-    h.set(key, value);
-    Store::Pin reader = h.store->pin(key, op::hash_key(key, h.config.hash_seed));
-    if (!reader) break;
-    readers.push_back(std::move(reader));
-    lent.push_back(h.store->pin(key, op::hash_key(key, h.config.hash_seed), PinUse::kLend));
-    if (!lent.back()) break;
-    readers.pop_back();
-  }
-  REQUIRE(!lent.empty());
-  CHECK_MESSAGE(!lent.back(), "lending is bounded, too");
-  CHECK_MESSAGE(lent.size() > 50, "by half of the memory, not by the readers' eighth");
-  CHECK(lent.size() <= 68);
-  h.set("other", value);
-  CHECK(h.store->pin("other", op::hash_key("other", h.config.hash_seed)));
-  h.check();
-}
-
-TEST_CASE("values that are lent keep only themselves: others of their page are evicted") {
-  Harness h(small_store(64u << 20, 1u << 20));
-  const std::string value = pattern(400'000);
-  std::vector<Store::Pin> lent;
-  for (int i = 0; i < 40; ++i) {
-    const std::string key = "key" + std::to_string(i);
-    REQUIRE(h.set(key, value) == ResultCode::kStored);
-    lent.push_back(h.store->pin(key, op::hash_key(key, h.config.hash_seed), PinUse::kLend));
-    REQUIRE(lent.back());
-  }
-  int refused = 0;
-  for (int i = 0; i < 1000; ++i) refused += h.set("other" + std::to_string(i), value) == ResultCode::kStored ? 0 : 1;
-  CHECK(refused == 0);
-  CHECK(h.stat(StatId::kEvictions) > 800);
-  for (const Store::Pin& pin : lent) CHECK(Harness::pinned_value(pin) == value);
-  h.check();
-}
-
-TEST_CASE("beside uploads of half of the memory a quarter of it is lent, and sets still find room") {
-  Harness h(small_store(64u << 20, 1u << 20));
-  const std::string value = pattern(500'000);
-  h.store->set_upload_rights(64u << 20);
-  std::vector<Store::Upload> open;
-  while (h.store->memory().upload_room == 32u << 20 && open.size() < 60) open.push_back(upload(h, "uploaded", value));
-  CHECK(open.size() == 60);
-  std::vector<Store::Pin> lent;
-  for (int i = 0; i < 100; ++i) {
-    const std::string key = "key" + std::to_string(i);
-    REQUIRE(h.set(key, value) == ResultCode::kStored);
-    Store::Pin pin = h.store->pin(key, op::hash_key(key, h.config.hash_seed), PinUse::kLend);
-    if (!pin) break;
-    lent.push_back(std::move(pin));
-  }
-  CHECK(lent.size() > 25);
-  CHECK(lent.size() <= 40);  // when the uploads are done, half
-  for (int i = 0; i < 200; ++i) CHECK(h.set("other" + std::to_string(i), value) == ResultCode::kStored);
-  for (const Store::Pin& pin : lent) CHECK(Harness::pinned_value(pin) == value);
-  h.check();
-  lent.clear();
   h.check();
 }
 

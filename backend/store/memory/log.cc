@@ -1,5 +1,6 @@
 #include "store/memory/log.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -163,11 +164,12 @@ PageNumber Log::sparsest() {
 }
 
 // Pinned pages found on the way become the youngest, so that the next call does not look at them again.
-PageNumber Log::oldest(Queue queue) {
+PageNumber Log::oldest(Queue queue, bool with_pins) {
   QueueState& at = state_.queues[static_cast<size_t>(queue)];
-  for (uint32_t i = 0; i < kPinnedPassedOver && at.oldest != kNoPage; ++i) {
+  for (uint32_t left = std::min(kPinnedPassedOver, at.sealed); left > 0; --left) {
     const PageNumber page = at.oldest;
-    if (pages_.info(page).pins == 0) return page;
+    const PageInfo& info = pages_.info(page);
+    if (info.pins == 0 || (with_pins && info.larges > info.pins)) return page;
     detach(page);
     attach_youngest(page);
   }

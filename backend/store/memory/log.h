@@ -48,8 +48,13 @@ class Log {
   void kill(ItemRef ref);
   // Cuts the record down to `units`; the rest is dead.
   void shrink(ItemRef ref, uint32_t units);
-  // Adds a record's bytes outside the log (negative: takes them away) to the weight of its queue.
-  void add_weight(ItemRef ref, int64_t bytes) { queue_state(ref).weight += static_cast<uint64_t>(bytes); }
+  // A live record is of a large value, which has so many bytes outside the log; negative: it had, and is not any more.
+  void count_large(ItemRef ref, int64_t bytes) {
+    queue_state(ref).weight += static_cast<uint64_t>(bytes);
+    uint16_t& larges = pages_.info(ref.page()).larges;
+    if (bytes > 0) ++larges;
+    if (bytes < 0 && larges > 0) --larges;  // a page of a file of 0.1.0 has not counted them
+  }
 
   Queue queue_of(ItemRef ref) const {
     return pages_.info(ref.page()).use == PageUse::kMain ? Queue::kMain : Queue::kSmall;
@@ -60,10 +65,11 @@ class Log {
   void pin(ItemRef ref);
   void unpin(ItemRef ref) { --pages_.info(ref.page()).pins; }
 
-  // --- Draining, one page at a time. The page is in no queue meanwhile; its records may still be killed, but not be
-  // pinned. Pages with pins are skipped: if oldest() finds no page, the oldest of the queue's state is one of these.
+  // --- Draining, one page at a time. The page is in no queue meanwhile; its records may still be killed. If one is pinned,
+  // draining stops. Pages with pins are skipped, since they stay. `with_pins`: but for those with more large records than
+  // pins, since values that nobody has pinned may go.
   PageNumber sparsest();
-  PageNumber oldest(Queue queue);
+  PageNumber oldest(Queue queue, bool with_pins);
   // Closes the head page, so that it can be drained. False: it is empty.
   bool seal(Queue queue);
   void begin_drain(PageNumber page);

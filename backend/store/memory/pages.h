@@ -45,8 +45,10 @@ struct alignas(32) PageInfo {
   uint32_t used;  // log: units written. Chunks: one bit for each taken chunk
   uint32_t live;  // log: live units
   PageUse use;
-  bool is_sparse;  // log: on that list
-  uint16_t pins;   // log: number of records that must not move
+  bool is_sparse;   // log: on that list
+  uint16_t pins;    // log: number of records that must not move
+  uint16_t larges;  // log: live records of large values. 0.1.0 has not counted them: at most so many
+  uint8_t pin_use;  // log, with pins: the PinUse that is charged for the page
 };
 static_assert(sizeof(PageInfo) == 32);
 

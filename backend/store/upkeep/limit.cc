@@ -66,9 +66,14 @@ bool MemoryLimit::step() {
     take_back(std::min(before - to_withhold_, kPagesInAStep));
     return true;
   }
+  // What is pinned stays for as long as its readers take. Until they are done, half of the limit is left for the rest.
+  const uint64_t pinned = items_.pins.charged(PinUse::kRead) + items_.pins.charged(PinUse::kLend);
+  const auto for_pins = static_cast<uint32_t>((pinned - std::min(pinned, bytes_ / 2)) / kPageSize);
+  const uint32_t now = to_withhold_ - std::min(to_withhold_, for_pins);
+  if (before >= now) return false;
   const bool reclaimed = reclaimer_.needs_pages() && reclaimer_.reclaim(kReclaimInAStep) > 0;
-  for (uint32_t i = 0; i < kPagesInAStep && items_.pages.withheld() < to_withhold_ &&
-                       items_.pages.free_count() > reclaimer_.reserve() + 1;
+  for (uint32_t i = 0;
+       i < kPagesInAStep && items_.pages.withheld() < now && items_.pages.free_count() > reclaimer_.reserve() + 1;
        ++i) {
     arena_.release(items_.pages.withhold() * kPageSize, kPageSize);
     items_.work.released();

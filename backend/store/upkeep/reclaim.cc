@@ -4,8 +4,8 @@
 //   an op needs a page and none is free    ─▶ ensure_room(): drains one page now, without second chances
 //
 //   order of draining: sparse pages (compaction) ─▶ the oldest page of the small queue while that queue has more than
-//   its share (kSmallShare), else of the main queue. Pages without live records are free already (log.cc). Pages with a
-//   pinned record are skipped, since they would stay; when an op finds no other, large values of such a page are evicted.
+//   its share (kSmallShare), else of the main queue. Pages without live records are free already (log.cc). A page
+//   with pinned records stays; of the others in it only those of large values, whose bytes lie elsewhere, are handled.
 //
 // Chunks of large values lie outside the log. Chunks that outlive their neighbours leave pages mostly empty. While too
 // many chunks are free, every second page is drained only to move its items' chunks together (gather_chunks).
@@ -31,7 +31,8 @@ constexpr size_t kGroup = 16;             // records whose buckets are prefetche
 constexpr uint32_t kSmallShare = 20;      // the small queue's share of the weight: 1/20
 constexpr uint32_t kLeastPaid = 64;       // pay_debt() looks at so many units at least ...
 constexpr uint32_t kMostPaid = 6 * 1024;  // ... and so many at most, so that a step stays short
-constexpr uint32_t kForcedDrains = 2;     // pages to drain for an op's record; as many for each page of its value
+constexpr int kMostTries = 4;          // log.oldest() passes over some pages with pins at most, and goes on from there
+constexpr uint32_t kForcedDrains = 2;  // pages to drain for an op's record; as many for each page of its value
 
 // How many reads move an item from small to main, and how many it loses for another round in main. Larger items need
 // more reads than small ones: with lognormal sizes that saves 3 % of the misses. With equal sizes it is plain S3-FIFO.
@@ -107,13 +108,25 @@ bool Reclaimer::force_drain(uint32_t wanted_free) {
 
 // --- Which page to drain
 
+// `with_pins`: pages of which only some may be evicted, too. Such a page is read whole and may free little, so there must be
+// time for it.
+PageNumber Reclaimer::oldest_of(std::span<const Queue> order, bool with_pins) {
+  for (const Queue queue : order) {
+    PageNumber page = items_.log.oldest(queue, with_pins);
+    // The queue may consist of its head only, when most of the memory is in large values.
+    if (page == kNoPage && items_.log.seal(queue)) page = items_.log.oldest(queue, with_pins);
+    if (page != kNoPage) return page;
+  }
+  return kNoPage;
+}
+
 bool Reclaimer::begin_drain(bool hard) {
   PageNumber page = hard ? kNoPage : items_.log.sparsest();
   const bool may_gather = items_.work.has_time() && (!hard || items_.work.has_pages());
   gathered_last_ = page == kNoPage && !gathered_last_ && may_gather && items_.pages.wastes_chunks();
   if (gathered_last_) {
-    page = items_.log.oldest(Queue::kMain);
-    if (page == kNoPage) page = items_.log.oldest(Queue::kSmall);
+    page = items_.log.oldest(Queue::kMain, false);
+    if (page == kNoPage) page = items_.log.oldest(Queue::kSmall, false);
   }
   compacts_ = page != kNoPage;
   if (page == kNoPage && evicts_) {
@@ -122,15 +135,10 @@ bool Reclaimer::begin_drain(bool hard) {
     const bool small_first = small * kSmallShare >= small + main;
     const std::array<Queue, 2> order{small_first ? Queue::kSmall : Queue::kMain,
                                      small_first ? Queue::kMain : Queue::kSmall};
-    for (const Queue queue : order) {
-      page = items_.log.oldest(queue);
-      // The queue may consist of its head only, when most of the memory is in large values.
-      if (page == kNoPage && items_.log.seal(queue)) page = items_.log.oldest(queue);
-      if (page != kNoPage) break;
-    }
-    for (auto queue = order.begin(); hard && page == kNoPage && queue != order.end(); ++queue) {
-      page = items_.log.queue(*queue).oldest;
-    }
+    const bool with_pins = items_.work.has_time() && (!hard || items_.work.has_pages());
+    page = oldest_of(order, with_pins);
+    for (int tries = 0; hard && page == kNoPage && tries < kMostTries; ++tries)
+      page = oldest_of(order, items_.work.has_time());
   }
   if (page == kNoPage) return false;
   is_pinned_ = items_.pages.info(page).pins > 0;
@@ -206,8 +214,8 @@ bool Reclaimer::keep(Slot slot, Queue queue, uint32_t frequency) {
   std::memcpy(static_cast<void*>(&items_.item(to)), static_cast<const void*>(&items_.item(from)), units * kUnit);
   if (items_.item(to).has(kLarge)) {
     const uint64_t outside = large_head(items_.item(to)).chunks * kChunkSize;
-    items_.log.add_weight(from, -static_cast<int64_t>(outside));
-    items_.log.add_weight(to, static_cast<int64_t>(outside));
+    items_.log.count_large(from, -static_cast<int64_t>(outside));
+    items_.log.count_large(to, static_cast<int64_t>(outside));
     if (items_.pages.wastes_chunks()) gather_chunks(items_.item(to));
   }
   slot.set_ref(to);

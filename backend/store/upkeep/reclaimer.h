@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "store/index/ghosts.h"
 #include "store/items.h"
@@ -39,6 +40,7 @@ class Reclaimer {
 
  private:
   bool begin_drain(bool hard);
+  PageNumber oldest_of(std::span<const Queue> order, bool with_pins);
   bool force_drain(uint32_t wanted_free);
   uint32_t drain_group(bool hard, uint32_t wanted_free);
   bool settle(ItemRef ref, uint64_t hash, bool hard);
@@ -55,7 +57,7 @@ class Reclaimer {
   uint32_t debt_ = 0;           // units written since pay_debt()
   uint32_t drain_at_ = 0;       // how far the current page is drained, in units
   bool compacts_ = false;       // every live record of that page is kept
-  bool is_pinned_ = false;      // that page has pins: of its records only large ones are evicted
+  bool is_pinned_ = false;      // that page has pins: of its records only those of large values are handled
   bool gathered_last_ = false;  // the page before was drained to move chunks together
 };
 
