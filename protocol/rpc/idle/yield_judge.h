@@ -4,7 +4,8 @@
 // Beside threads that compute it lasts for their time slices, while a thread that sleeps is woken at once.
 //
 // So it yields as long as an eighth of the yields bring something, and they last less than kMostNs on average. Else only
-// now and then, to find out whether that has changed: after kPassedOver waits, or ever more while yields last long.
+// now and then, to find out whether that has changed: after kPassedOver waits, or ever more while yields last long. What
+// comes within kLeastNs would have come without a yield: nobody else has run.
 // Owned and used by one thread.
 #pragma once
 
@@ -15,23 +16,25 @@ namespace egret::rpc {
 
 class YieldJudge {
  public:
+  static constexpr uint64_t kLeastNs = 1'500;  // two switches of threads take as long
   static constexpr uint64_t kMostNs =
       1'000'000;  // a time slice is longer; 200 processes take turns on two CPUs in half of it
-  static constexpr uint32_t kPassedOver = 31;
+  static constexpr uint32_t kPassedOver = 255;
   static constexpr uint32_t kMostPassedOver = 4095;
 
   // A wait is about to sleep: whether to yield first. True: call ends() afterwards.
   bool begins() {
-    if ((came_ >= kWorth && mean_ns_ <= static_cast<int64_t>(kMostNs)) || to_pass_over_ == 0) return true;
+    if ((paid_ >= kWorth && mean_ns_ <= static_cast<int64_t>(kMostNs)) || to_pass_over_ == 0) return true;
     --to_pass_over_;
     return false;
   }
   // `came`: something that was waited for, after so many ns.
   void ends(bool came, uint64_t took_ns) {
-    came_ += (came ? kAll - came_ : -came_) / kMemory;
+    const bool paid = came && took_ns >= kLeastNs;
+    paid_ += (paid ? kAll - paid_ : -paid_) / kMemory;
     mean_ns_ += (static_cast<int64_t>(std::min(took_ns, 16 * kMostNs)) - mean_ns_) / kMemory;
     passed_over_ = took_ns > kMostNs ? std::min(2 * passed_over_ + 1, kMostPassedOver) : passed_over_ / 4;
-    to_pass_over_ = came ? passed_over_ : std::max(passed_over_, kPassedOver);
+    to_pass_over_ = paid ? passed_over_ : std::max(passed_over_, kPassedOver);
   }
 
  private:
@@ -39,7 +42,7 @@ class YieldJudge {
   static constexpr int32_t kWorth = kAll / 8;
   static constexpr int32_t kMemory = 8;  // about so many yields count; older ones count little
 
-  int32_t came_ = kAll;  // share of the yields that brought something
+  int32_t paid_ = kAll;  // share of the yields that brought something
   int64_t mean_ns_ = 0;
   uint32_t passed_over_ = 0;  // waits between two tries, for how long they last
   uint32_t to_pass_over_ = 0;
