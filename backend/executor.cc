@@ -37,8 +37,10 @@ constexpr uint64_t kAdminWork = 64;
 constexpr uint64_t kFlushWork = 16;
 // ns of long work in the store that count as one unit of op::Result::work (store/work.h).
 constexpr uint64_t kNsPerWork = 100;
-// A value may be lent many times at once, which takes a few hundred bytes of heap each: one loan for so much memory.
+// A value may be lent many times at once, which takes heap each time: some hundred bytes, and 16 for each of its pieces, of
+// 4 to 64 KiB. So there is one loan for so much memory, and all are of so many times the memory.
 constexpr uint64_t kMemoryPerLoan = 16u << 10;
+constexpr uint64_t kMostLentTimes = 16;
 constexpr uint64_t kCommitWork = 64;  // a short upload that is appended is copied, up to 64 KiB
 
 uint64_t work_of(OpCode code) {
@@ -317,7 +319,9 @@ op::LoanName Executor::lend(size_t index, const Result& result) {
   const Op& op = ops_[index];
   if (op.code != OpCode::kGet || result.code != ResultCode::kHit || result.value.empty()) return {};
   if (result.total_length > store::Store::Pin::kMostCopied) return {};  // see Pin::keeps_bytes()
-  if (loans_.count() >= memory_ / options_.partitions / kMemoryPerLoan) return {};
+  const uint64_t memory = memory_ / options_.partitions;
+  if (loans_.count() >= memory / kMemoryPerLoan) return {};
+  if (loans_.bytes() + result.total_length > kMostLentTimes * memory) return {};
   auto pin = store_->pin(op.key, op.hash, store::PinUse::kLend);
   if (!pin || pin.version() != result.version || !pin.keeps_bytes()) return {};
   ++counters_.lent;

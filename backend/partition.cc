@@ -550,6 +550,7 @@ bool Partition::yield() {
   ::sched_yield();
   const uint64_t took_ns = clock_.now_ns() - before_ns;
   const bool came = poller_.poll() > 0;
+  report_broken();
   yield_judge_.ends(came, took_ns);
   if (came) after_round(true);
   return came;

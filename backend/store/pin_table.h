@@ -57,7 +57,7 @@ class PinTable {
     entry.use = use;
     charged_[static_cast<size_t>(use)] += entry.bytes;
   }
-  // A page with pins is charged to a use, besides, from its first pin to its last.
+  // A page with pins is charged, too, from its first pin to its last: to kLend once one of them was kLend.
   void charge_page(PageInfo& info, PinUse use) {
     if (info.pins > 0) uncharge_page(info);
     info.pin_use = static_cast<uint8_t>(use);

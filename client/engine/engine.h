@@ -3,7 +3,7 @@
 //   submit(op) ─ Router ─▶ session ─▶ lane: the open message … poll() … backend … poll(), wait() ─▶ AnswerSink::on_answer
 //       └ a value that does not fit a slot: Upload, LargeGet
 //
-//   sync callers   submit … wait(done) : poll, or sleep in epoll until something can have come
+//   sync callers   submit … wait(done) : poll, yield once, or sleep in epoll until something can have come
 //   event loops    fd() … arm() … on_ready()
 //
 // Every submitted op is answered once: with a result, kTimedOut, or kSessionLost (Call::is_unsent says whether it may have

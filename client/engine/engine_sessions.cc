@@ -329,9 +329,10 @@ bool Engine::should_spin() {
   return true;
 }
 
-// Lets others of this CPU run, if that has paid. Returns whether something came in.
+// Lets others of this CPU run, if that has paid, and they may be what is waited for: over a network they are not. Returns
+// whether something came in.
 bool Engine::yield() {
-  if (!yield_judge_.begins()) return false;
+  if (has_network_ || !yield_judge_.begins()) return false;
   active_.end_spin();
   const uint64_t before_ns = clock_.now_ns();
   ::sched_yield();

@@ -667,8 +667,10 @@ bool SlotPoller::is_awake_for_local_only() const {
 }
 
 bool SlotPoller::is_awake_for_embedded_only() const {
-  return !awake_.empty() &&
-         std::ranges::all_of(awake_, [&](const Awake& awake) { return lanes_[awake.id]->binding.is_embedded; });
+  return !awake_.empty() && std::ranges::all_of(awake_, [&](const Awake& awake) {
+    const LaneBinding& lane = lanes_[awake.id]->binding;
+    return lane.is_embedded && lane.endpoint->limits().fetch_is_local;
+  });
 }
 
 bool SlotPoller::awaits_requests() const {

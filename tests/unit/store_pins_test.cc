@@ -138,6 +138,28 @@ TEST_CASE("a loan in every page of the log leaves other values room, whichever p
   }
 }
 
+TEST_CASE("sets find room behind pages of which little may go") {
+  for (const size_t lent_count : {8u, 40u}) {
+    CAPTURE(lent_count);
+    Harness h(small_store(64u << 20, 1u << 20));
+    const std::string small(60, 's'), large = pattern(17'000), larger = pattern(20'000);
+    std::vector<Store::Pin> lent;
+    size_t number = 0;
+    for (size_t page = 0; page < lent_count; ++page) {
+      h.set(numbered("lent", page), large);
+      lent.push_back(lend(h, numbered("lent", page)));
+      REQUIRE(lent.back());
+      h.set(numbered("other", page), large);
+      for (size_t i = 0; i < 640; ++i) h.set(numbered("s", number++), small);
+    }
+    for (size_t i = 0; i < 800'000; ++i) h.set(numbered("s", number++), small);
+    REQUIRE(h.stat(StatId::kEvictions) > 0);
+    CHECK(refused_sets(h, "large", 3000, larger) == 0);
+    for (const Store::Pin& pin : lent) CHECK(Harness::pinned_value(pin) == large);
+    h.check();
+  }
+}
+
 TEST_CASE("a few readers that take long do not keep old values in the place of new ones") {
   for (const size_t lent_count : {1u, 4u, 16u, 50u}) {
     CAPTURE(lent_count);

@@ -66,8 +66,8 @@ class Log {
   void unpin(ItemRef ref) { --pages_.info(ref.page()).pins; }
 
   // --- Draining, one page at a time. The page is in no queue meanwhile; its records may still be killed. If one is pinned,
-  // draining stops. Pages with pins are skipped, since they stay. `with_pins`: but for those with more large records than
-  // pins, since values that nobody has pinned may go.
+  // draining stops. Pages with pins are skipped, since they stay. `with_pins`: those are not skipped that have more large
+  // records than pins, since some of their values may go.
   PageNumber sparsest();
   PageNumber oldest(Queue queue, bool with_pins);
   // Closes the head page, so that it can be drained. False: it is empty.

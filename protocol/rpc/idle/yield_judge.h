@@ -4,8 +4,8 @@
 // Beside threads that compute it lasts for their time slices, while a thread that sleeps is woken at once.
 //
 // So it yields as long as an eighth of the yields bring something, and they last less than kMostNs on average. Else only
-// now and then, to find out whether that has changed: after kPassedOver waits, or ever more while yields last long. What
-// comes within kLeastNs would have come without a yield: nobody else has run.
+// now and then, to find out whether that has changed: every kPassedOver waits, and while yields last long ever more rarely,
+// up to every kMostPassedOver. What comes within kLeastNs would have come without a yield: nobody else has run.
 // Owned and used by one thread.
 #pragma once
 
