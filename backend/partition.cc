@@ -10,7 +10,6 @@
 #include <utility>
 
 #include <pthread.h>
-#include <sched.h>
 #include <sys/epoll.h>
 
 #include "backend/log_events.h"
@@ -111,7 +110,6 @@ void Partition::run() {
 // Of a round that did something.
 void Partition::after_round(bool served) {
   if (empty_rounds_ > 0) end_wait(served);
-  has_yielded_ = false;
   if (++busy_rounds_ % kBusyRoundsBetweenParks != 0) return;
   poller_.park_long_idle();
   cpu_follower_.on_busy();
@@ -536,24 +534,7 @@ void Partition::tell_control(Message::Kind kind, uint64_t session_id) {
 
 void Partition::rest() {
   EGRET_ASSERT_OWNER(owner_);
-  if (yield()) return;
   if (is_at_rest()) sleep();
-}
-
-// The first of several empty rounds lets others of this CPU run, if that has paid and programs with libegret are what is
-// waited for. A proxy's worker asks for more at once the longer it waits; served in turn with it, each turn held fewer
-// requests, and an op took up to half as much CPU again. Returns whether there are requests now.
-bool Partition::yield() {
-  if (std::exchange(has_yielded_, true) || !poller_.is_awake_for_embedded_only() || !yield_judge_.begins())
-    return false;
-  const uint64_t before_ns = clock_.now_ns();
-  ::sched_yield();
-  const uint64_t took_ns = clock_.now_ns() - before_ns;
-  const bool came = poller_.poll() > 0;
-  report_broken();
-  yield_judge_.ends(came, took_ns);
-  if (came) after_round(true);
-  return came;
 }
 
 // This round found nothing to do. Lanes that have been idle long enough fall asleep (at once where polling rarely

@@ -31,7 +31,6 @@
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "rpc/idle/spin_judge.h"
-#include "rpc/idle/yield_judge.h"
 #include "rpc/slot_poller.h"
 
 namespace egret::backend {
@@ -134,7 +133,6 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
   bool is_at_rest();
   void after_round(bool served);
   void end_wait(bool paid);
-  bool yield();
   void sleep();
   int patience_ms() const;
   void relay(const rpc::LaneBinding& lane, size_t offset, size_t length,
@@ -172,8 +170,6 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
   std::vector<AttachedSession> sessions_;  // by number
   uint32_t empty_rounds_ = 0;
   rpc::SpinJudge spin_judge_;
-  rpc::YieldJudge yield_judge_;
-  bool has_yielded_ = false;  // during the present empty rounds
   bool polls_on_ = false;     // during the present empty rounds: local lanes are not put to sleep at once
   bool stopping_ = false;
   bool is_driven_ = false;

@@ -339,7 +339,7 @@ bool Engine::yield() {
   const uint64_t took_ns = clock_.now_ns() - before_ns;
   polls_ = kPollsPerClock - 1;  // the clock has moved
   const bool came = poll();
-  yield_judge_.ends(came, took_ns);
+  yield_judge_.yielded(came, took_ns);
   return came;
 }
 
@@ -350,6 +350,7 @@ void Engine::sleep(uint64_t deadline_ns) {
   if (has_network_) wait_ns = std::min(wait_ns, transport::kKeepAliveNs);
   handle_events(wait_ns);
   polls_ = kPollsPerClock - 1;  // the clock has moved
+  if (!has_network_ && calls_.in_use() > 0) yield_judge_.slept(clock_.now_ns() - now_ns);
 }
 
 bool Engine::arm() {

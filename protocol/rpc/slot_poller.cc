@@ -666,13 +666,6 @@ bool SlotPoller::is_awake_for_local_only() const {
       awake_, [&](const Awake& awake) { return lanes_[awake.id]->binding.endpoint->limits().fetch_is_local; });
 }
 
-bool SlotPoller::is_awake_for_embedded_only() const {
-  return !awake_.empty() && std::ranges::all_of(awake_, [&](const Awake& awake) {
-    const LaneBinding& lane = lanes_[awake.id]->binding;
-    return lane.is_embedded && lane.endpoint->limits().fetch_is_local;
-  });
-}
-
 bool SlotPoller::awaits_requests() const {
   return std::ranges::any_of(awake_, [&](const Awake& awake) {
     return !awake.is_behind && lanes_[awake.id]->completed + 1 == awake.expected;

@@ -214,8 +214,6 @@ class SlotPoller {
   bool awaits_requests() const;
   // Whether all awake lanes are of clients on this host, whose rings cost little.
   bool is_awake_for_local_only() const;
-  // Whether lanes are awake, all of them those of programs on this host that wait for their results themselves.
-  bool is_awake_for_embedded_only() const;
   // The CPU that the clients of all awake lanes say they run on; -1: several, unknown, or no lane is awake.
   int clients_cpu() const;
   const PollerCounters& counters() const { return counters_; }

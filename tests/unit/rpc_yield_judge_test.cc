@@ -1,74 +1,80 @@
 // When a thread lets others run before it sleeps, when it gives that up, and when it takes it up again.
-#include <cstdint>
-
 #include <doctest/doctest.h>
+
+#include <cstdint>
 
 #include "rpc/idle/yield_judge.h"
 
 using egret::rpc::YieldJudge;
 
 namespace {
-constexpr uint64_t kNobodyNs = 300, kTurnsNs = 100'000, kSliceNs = 3'000'000;  // what a yield lasts
+constexpr uint64_t kNobodyNs = 300, kTurnsNs = 120'000, kSliceNs = 3'000'000;  // what a yield lasts
+constexpr uint64_t kWokenNs = 15'000, kQueuedNs = 300'000;                     // and a sleep
 
-// Of so many waits in which a yield goes like this, those that begin with one.
-uint32_t yields(YieldJudge& judge, uint32_t waits, bool came, uint64_t took_ns) {
+// What waits are like: a yield brings something in one of so many cases.
+struct World {
+  uint64_t yield_ns, sleep_ns;
+  uint32_t comes_in_one_of = 1;
+};
+
+// Of so many waits those that begin with a yield.
+uint32_t yields(YieldJudge& judge, uint32_t waits, World world) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < waits; ++i) {
-    if (!judge.begins()) continue;
-    ++count;
-    judge.ends(came, took_ns);
+    bool came = false;
+    if (judge.begins()) {
+      came = ++count % world.comes_in_one_of == 0;
+      judge.yielded(came, world.yield_ns);
+    }
+    if (!came) judge.slept(world.sleep_ns);
   }
   return count;
 }
 }  // namespace
 
-TEST_CASE("as long as yields bring what is waited for, every wait begins with one") {
+TEST_CASE("who is woken soon never yields, whatever a yield lasts") {
   YieldJudge judge;
-  CHECK(yields(judge, 1000, true, kTurnsNs) == 1000);
+  CHECK(yields(judge, 100'000, {kNobodyNs, kWokenNs}) == 0);
+  CHECK(yields(judge, 100'000, {kTurnsNs, kWokenNs}) == 0);
 }
 
-TEST_CASE("one yield in four that brings something is enough") {
+TEST_CASE("a long sleep now and then does not make it yield") {
   YieldJudge judge;
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < 1000; ++i) count += yields(judge, 1, i % 4 == 0, kTurnsNs);
-  CHECK(count == 1000);
-}
-
-TEST_CASE("where nobody else wants the CPU, one wait in 256 tries, whatever has come meanwhile") {
-  for (const bool came : {true, false}) {
-    YieldJudge judge;
-    CHECK(yields(judge, 100, came, kNobodyNs) < 25);
-    const uint32_t waits = 100 * (YieldJudge::kPassedOver + 1);
-    CHECK(yields(judge, waits, came, kNobodyNs) == 100);
+  for (int i = 0; i < 10'000; ++i) {
+    REQUIRE_FALSE(judge.begins());
+    judge.slept(i % 50 == 0 ? kSliceNs : kWokenNs);
   }
 }
 
-TEST_CASE("yields are taken up again when they bring something again") {
+TEST_CASE("where many want the CPU, nearly all waits begin with a yield, and some sleep") {
   YieldJudge judge;
-  yields(judge, 10'000, false, kNobodyNs);
-  yields(judge, 2 * (YieldJudge::kPassedOver + 1), true, kTurnsNs);
-  CHECK(yields(judge, 1000, true, kTurnsNs) == 1000);
+  yields(judge, 1000, {kTurnsNs, kQueuedNs});
+  CHECK(yields(judge, 1600, {kTurnsNs, kQueuedNs}) == 1500);
 }
 
-TEST_CASE("beside threads that compute, ever fewer waits try, whatever a yield brings") {
-  for (const bool came : {true, false}) {
-    YieldJudge judge;
-    CHECK(yields(judge, 100, came, kSliceNs) < 15);
-    yields(judge, 10'000, came, kSliceNs);
-    CHECK(yields(judge, 10 * (YieldJudge::kMostPassedOver + 1), came, kSliceNs) == 10);
-  }
+TEST_CASE("yields in vain are given up: they cost a sleep besides") {
+  YieldJudge judge;
+  yields(judge, 10'000, {kNobodyNs, kQueuedNs, 1'000'000});
+  CHECK(yields(judge, 25'600, {kNobodyNs, kQueuedNs, 1'000'000}) <= 200);
 }
 
-TEST_CASE("a time slice now and then ends nothing") {
+TEST_CASE("beside threads that compute, yields are given up within some tens of waits") {
   YieldJudge judge;
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < 2000; ++i) count += yields(judge, 1, true, i % 20 == 0 ? kSliceNs : kTurnsNs);
-  CHECK(count == 2000);
+  yields(judge, 1000, {kTurnsNs, kQueuedNs});
+  CHECK(yields(judge, 100, {kSliceNs, kQueuedNs}) < 10);
+  CHECK(yields(judge, 25'600, {kSliceNs, kQueuedNs}) <= 100);
 }
 
-TEST_CASE("when the others have done computing, yields are taken up again within some thousand waits") {
+TEST_CASE("when only a few are left, it sleeps again") {
   YieldJudge judge;
-  yields(judge, 100'000, true, kSliceNs);
-  yields(judge, 3 * (YieldJudge::kMostPassedOver + 1), true, kTurnsNs);
-  CHECK(yields(judge, 1000, true, kTurnsNs) == 1000);
+  yields(judge, 1000, {kTurnsNs, kQueuedNs});
+  yields(judge, 10'000, {kTurnsNs, kWokenNs});
+  CHECK(yields(judge, 10'000, {kTurnsNs, kWokenNs}) == 0);
+}
+
+TEST_CASE("when the others have done computing, yields are taken up again") {
+  YieldJudge judge;
+  yields(judge, 10'000, {kSliceNs, kQueuedNs});
+  yields(judge, 100'000, {kTurnsNs, kQueuedNs});
+  CHECK(yields(judge, 1600, {kTurnsNs, kQueuedNs}) == 1500);
 }

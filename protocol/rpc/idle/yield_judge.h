@@ -1,11 +1,10 @@
-// Decides whether a thread that waits lets other threads of its CPU run once, before it sleeps. Where more threads of
-// Egret are at work than there are CPUs, what it waits for is there when it runs again, and it has neither slept nor been
-// woken, which costs both sides more than a get does. Where nobody else wants the CPU, a yield is a system call in vain.
-// Beside threads that compute it lasts for their time slices, while a thread that sleeps is woken at once.
+// Decides whether a thread that waits for an answer lets other threads of its CPU run once, before it sleeps. Where many more
+// processes ask than there are CPUs, the answer is there when it runs again: it has neither slept nor been woken, which costs
+// both sides more than a get does. Elsewhere a thread that sleeps is woken sooner than one that yields runs again: beside
+// threads that compute, or that sleep, a yield lasts for their time slices.
 //
-// So it yields as long as an eighth of the yields bring something, and they last less than kMostNs on average. Else only
-// now and then, to find out whether that has changed: every kPassedOver waits, and while yields last long ever more rarely,
-// up to every kMostPassedOver. What comes within kLeastNs would have come without a yield: nobody else has run.
+// So it yields only while sleeps last long, which shows that many want the CPU, and while waits with a yield are shorter than
+// those with a sleep. It takes the other way now and then, to find out whether that has changed.
 // Owned and used by one thread.
 #pragma once
 
@@ -16,36 +15,37 @@ namespace egret::rpc {
 
 class YieldJudge {
  public:
-  static constexpr uint64_t kLeastNs = 1'500;  // two switches of threads take as long
-  static constexpr uint64_t kMostNs =
-      1'000'000;  // a time slice is longer; 200 processes take turns on two CPUs in half of it
-  static constexpr uint32_t kPassedOver = 255;
-  static constexpr uint32_t kMostPassedOver = 4095;
+  static constexpr int64_t kLongSleepNs = 100'000;  // 16 processes on two CPUs sleep for half of it, 32 for more
+  static constexpr uint32_t kYieldsPerSleep = 16;
+  static constexpr uint32_t kSleepsPerYield = 256;
 
-  // A wait is about to sleep: whether to yield first. True: call ends() afterwards.
+  // A wait is about to sleep: whether to yield first. True: call yielded() afterwards.
   bool begins() {
-    if ((paid_ >= kWorth && mean_ns_ <= static_cast<int64_t>(kMostNs)) || to_pass_over_ == 0) return true;
-    --to_pass_over_;
-    return false;
+    if (sleep_ns_ < kLongSleepNs) return false;
+    const bool is_worth = yield_ns_ <= sleep_ns_;
+    if (++waits_ < (is_worth ? kYieldsPerSleep : kSleepsPerYield)) return is_worth;
+    waits_ = 0;
+    return !is_worth;
   }
-  // `came`: something that was waited for, after so many ns.
-  void ends(bool came, uint64_t took_ns) {
-    const bool paid = came && took_ns >= kLeastNs;
-    paid_ += (paid ? kAll - paid_ : -paid_) / kMemory;
-    mean_ns_ += (static_cast<int64_t>(std::min(took_ns, 16 * kMostNs)) - mean_ns_) / kMemory;
-    passed_over_ = took_ns > kMostNs ? std::min(2 * passed_over_ + 1, kMostPassedOver) : passed_over_ / 4;
-    to_pass_over_ = paid ? passed_over_ : std::max(passed_over_, kPassedOver);
+  // After so many ns. `came`: something that was waited for; else the wait goes on with a sleep.
+  void yielded(bool came, uint64_t took_ns) {
+    const auto took = static_cast<int64_t>(std::min(took_ns, kMostYieldNs));
+    yield_ns_ += (took + (came ? 0 : sleep_ns_) - yield_ns_) / kYieldMemory;
+  }
+  // It has slept for so long.
+  void slept(uint64_t took_ns) {
+    sleep_ns_ += (static_cast<int64_t>(std::min(took_ns, kMostSleepNs)) - sleep_ns_) / kSleepMemory;
   }
 
  private:
-  static constexpr int32_t kAll = 1 << 16;
-  static constexpr int32_t kWorth = kAll / 8;
-  static constexpr int32_t kMemory = 8;  // about so many yields count; older ones count little
+  static constexpr uint64_t kMostYieldNs = 16'000'000;
+  static constexpr uint64_t kMostSleepNs = 1'000'000;  // a few long sleeps do not show that many want the CPU
+  static constexpr int64_t kYieldMemory = 32;          // about so many count; older ones count little
+  static constexpr int64_t kSleepMemory = 128;
 
-  int32_t paid_ = kAll;  // share of the yields that brought something
-  int64_t mean_ns_ = 0;
-  uint32_t passed_over_ = 0;  // waits between two tries, for how long they last
-  uint32_t to_pass_over_ = 0;
+  int64_t yield_ns_ = 0;  // means of waits with a yield and of sleeps
+  int64_t sleep_ns_ = 0;
+  uint32_t waits_ = 0;  // since the other way was taken
 };
 
 }  // namespace egret::rpc
