@@ -3,8 +3,8 @@
 // both sides more than a get does. Elsewhere a thread that sleeps is woken sooner than one that yields runs again: beside
 // threads that compute, or that sleep, a yield lasts for their time slices.
 //
-// So it yields only while sleeps last long, which shows that many want the CPU, and while waits with a yield are shorter than
-// those with a sleep. It takes the other way now and then, to find out whether that has changed.
+// So it yields after sleeps that last long on average, which shows that many want the CPU, and as long as waits with a yield
+// are not longer than those sleeps were. After a term of yields it sleeps some times, to find out whether that has changed.
 // Owned and used by one thread.
 #pragma once
 
@@ -16,24 +16,34 @@ namespace egret::rpc {
 class YieldJudge {
  public:
   static constexpr int64_t kLongSleepNs = 100'000;  // 16 processes on two CPUs sleep for half of it, 32 for more
-  static constexpr uint32_t kYieldsPerSleep = 16;
-  static constexpr uint32_t kSleepsPerYield = 256;
+  static constexpr uint32_t kYields = 16'384;       // of a term
+  static constexpr uint32_t kSleeps = 128;          // between two terms; more if the last one did not pay,
+  static constexpr uint32_t kMostSleeps = 16'384;   // at most so many
 
   // A wait is about to sleep: whether to yield first. True: call yielded() afterwards.
   bool begins() {
-    if (sleep_ns_ < kLongSleepNs) return false;
-    const bool is_worth = yield_ns_ <= sleep_ns_;
-    if (++waits_ < (is_worth ? kYieldsPerSleep : kSleepsPerYield)) return is_worth;
-    waits_ = 0;
-    return !is_worth;
+    if (left_ > 0) {
+      --left_;
+      return is_yielding_;
+    }
+    if (is_yielding_) {
+      end_term(kSleeps);
+    } else if (sleep_ns_ >= kLongSleepNs) {
+      is_yielding_ = true;
+      left_ = kYields;
+      yield_ns_ = sleep_ns_ / 2;
+    }
+    return is_yielding_;
   }
   // After so many ns. `came`: something that was waited for; else the wait goes on with a sleep.
   void yielded(bool came, uint64_t took_ns) {
     const auto took = static_cast<int64_t>(std::min(took_ns, kMostYieldNs));
     yield_ns_ += (took + (came ? 0 : sleep_ns_) - yield_ns_) / kYieldMemory;
+    if (yield_ns_ > sleep_ns_) end_term(std::min(2 * sleeps_, kMostSleeps));
   }
   // It has slept for so long.
   void slept(uint64_t took_ns) {
+    if (is_yielding_) return;  // after a yield, and among others that yield
     sleep_ns_ += (static_cast<int64_t>(std::min(took_ns, kMostSleepNs)) - sleep_ns_) / kSleepMemory;
   }
 
@@ -41,11 +51,18 @@ class YieldJudge {
   static constexpr uint64_t kMostYieldNs = 16'000'000;
   static constexpr uint64_t kMostSleepNs = 1'000'000;  // a few long sleeps do not show that many want the CPU
   static constexpr int64_t kYieldMemory = 32;          // about so many count; older ones count little
-  static constexpr int64_t kSleepMemory = 128;
+  static constexpr int64_t kSleepMemory = 64;
 
-  int64_t yield_ns_ = 0;  // means of waits with a yield and of sleeps
-  int64_t sleep_ns_ = 0;
-  uint32_t waits_ = 0;  // since the other way was taken
+  void end_term(uint32_t sleeps) {
+    is_yielding_ = false;
+    left_ = sleeps_ = sleeps;
+  }
+
+  bool is_yielding_ = false;
+  uint32_t left_ = kSleeps;    // waits until it decides anew
+  uint32_t sleeps_ = kSleeps;  // after the last term
+  int64_t yield_ns_ = 0;       // mean of waits with a yield, of this term; begins as half a sleep
+  int64_t sleep_ns_ = 0;       // mean of sleeps
 };
 
 }  // namespace egret::rpc
