@@ -32,8 +32,8 @@ constexpr int kAcceptsPerEvent = 64;
 constexpr std::chrono::milliseconds kAcceptPause{100};  // when no descriptor is free
 constexpr uint64_t kMinuteNs = 60'000'000'000;
 constexpr uint64_t kMostLearnNs = 5'000'000'000;  // the first clients wait at most this long for names of backends
-constexpr uint64_t kMostOpenNs = 5'000'000'000;   // then as long for the workers' sessions,
-constexpr uint64_t kMostSettleNs = 500'000'000;   // and so long since another worker had all of its own
+constexpr uint64_t kMostOpenNs = 5'000'000'000;   // then at most this long until all workers have their sessions,
+constexpr uint64_t kMostSettleNs = 500'000'000;   // and this long for each next worker
 constexpr std::chrono::milliseconds kLookAgain{1};
 }  // namespace
 

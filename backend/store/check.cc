@@ -67,7 +67,7 @@ bool Checker::check_records(std::string* why) const {
       bytes += item_bytes(it);
       expiring += it.exptime() != 0 ? 1 : 0;
     }
-    // A page of a file of 0.1.0 has not counted them from the start.
+    // Fewer are right: 0.1.0 did not count those of its files.
     if (info.larges > larges) return *why = "page " + std::to_string(page) + ": large records are miscounted", false;
     if (pins != info.pins) return *why = "page " + std::to_string(page) + ": pins are miscounted", false;
   }

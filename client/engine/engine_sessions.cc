@@ -329,8 +329,8 @@ bool Engine::should_spin() {
   return true;
 }
 
-// Lets others of this CPU run, if that has paid, and they may be what is waited for: over a network they are not. Returns
-// whether something came in.
+// Lets the other threads of this CPU run if that pays. Not if an answer may come over a network: none of those threads makes it
+// then. Returns whether something came in.
 bool Engine::yield() {
   if (has_network_ || !yield_judge_.begins()) return false;
   active_.end_spin();

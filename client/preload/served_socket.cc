@@ -263,7 +263,7 @@ ssize_t ServedSocket::receive(char* to, size_t room, int flags) {
     if (!is_by_slots() || !(engine_->is_awaited() || (is_amid_value() && is_blocking(flags)))) {
       return recv_bare(section, to, room, flags);
     }
-    if (!is_blocking(flags)) return fail(EAGAIN);  // the program does not wait here, but in poll()
+    if (!is_blocking(flags)) return fail(EAGAIN);  // poll() is where such a program waits
     const Waited waited = wait_for_progress(section);
     if (waited == Waited::kInterrupted) return fail(EINTR);
     if (waited != Waited::kHasCome) flags |= MSG_DONTWAIT;

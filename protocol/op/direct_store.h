@@ -3,8 +3,8 @@
 //   an op ─▶ execute() ─▶ its result, at once
 //   a kUpload without bytes ─▶ begin_part(): room in the store ─▶ the client receives into it ─▶ end_part(): how much it was
 //
-// A client may use this and the slots of its lane in turn. execute() is allowed only while the client awaits no answer in that lane:
-// ops of a lane are executed in order. The parts of a value must come in order, whichever way each takes.
+// The client may send other ops by the slots of its lane. Ops of a lane are executed in order, so call execute() only when all that
+// went by slots is answered. Parts of a value must come in order; each may go either way.
 // Thread: the store's, which is the client's. Between begin_part() and end_part() nothing else of the store may be called.
 #pragma once
 

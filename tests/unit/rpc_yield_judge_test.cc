@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kNobodyNs = 300, kTurnsNs = 120'000, kSliceNs = 3'000'000;  // what a yield lasts
 constexpr uint64_t kWokenNs = 15'000, kQueuedNs = 300'000;                     // and a sleep
 
-// What waits are like: a yield brings something in one of so many cases.
+// What a yield and a sleep last, and that one of so many yields brings the answer.
 struct World {
   uint64_t yield_ns, sleep_ns;
   uint32_t comes_in_one_of = 1;

@@ -23,6 +23,24 @@ Store::Pin lend(Harness& h, const std::string& key) {
   return h.store->pin(key, op::hash_key(key, h.config.hash_seed), PinUse::kLend);
 }
 
+// Sets key0 to key`count - 1` and lends them.
+std::vector<Store::Pin> set_and_lend(Harness& h, size_t count, const std::string& value) {
+  std::vector<Store::Pin> lent;
+  for (size_t i = 0; i < count; ++i) {
+    REQUIRE(h.set(numbered("key", i), value) == ResultCode::kStored);
+    lent.push_back(lend(h, numbered("key", i)));
+    REQUIRE(lent.back());
+  }
+  return lent;
+}
+
+void idle(Harness& h) {
+  for (int i = 0; i < 20'000; ++i) {
+    h.store->begin_pass();
+    h.store->idle_step();
+  }
+}
+
 // Sets so many keys; returns how many sets were refused.
 int refused_sets(Harness& h, std::string_view name, size_t count, const std::string& value) {
   int refused = 0;
@@ -39,7 +57,7 @@ std::vector<std::string> present(Harness& h, std::string_view name, size_t count
   return keys;
 }
 
-// In each page of the log a loan, beside records that hold no memory elsewhere; as many pages as loans are given for.
+// Lends a value of each page of the log, whose other records are small, until no more is lent.
 std::vector<Store::Pin> pin_every_page(Harness& h, const std::string& small, size_t smalls_of_a_page) {
   const std::string large = pattern(16'484);
   std::vector<Store::Pin> lent;
@@ -88,12 +106,7 @@ TEST_CASE("a version that is lent while it is read is charged to what is lent, a
 TEST_CASE("values that are lent keep only themselves: others of their page are evicted") {
   Harness h(small_store(64u << 20, 1u << 20));
   const std::string value = pattern(400'000);
-  std::vector<Store::Pin> lent;
-  for (int i = 0; i < 40; ++i) {
-    REQUIRE(h.set(numbered("key", i), value) == ResultCode::kStored);
-    lent.push_back(lend(h, numbered("key", i)));
-    REQUIRE(lent.back());
-  }
+  const std::vector<Store::Pin> lent = set_and_lend(h, 40, value);
   CHECK(refused_sets(h, "other", 1000, value) == 0);
   CHECK(h.stat(StatId::kEvictions) > 800);
   for (const Store::Pin& pin : lent) CHECK(Harness::pinned_value(pin) == value);
@@ -192,10 +205,7 @@ TEST_CASE("a limit that is lowered is reached while values are lent, as far as t
       REQUIRE(lent.back());
     }
     REQUIRE(h.store->set_memory_limit(32u << 20) == ResultCode::kOk);
-    for (int i = 0; i < 20'000; ++i) {
-      h.store->begin_pass();
-      h.store->idle_step();
-    }
+    idle(h);
     CHECK(h.store->memory().used <= 32u << 20);
     CHECK(refused_sets(h, "new", 1000, value) == 0);
     h.check();
@@ -205,23 +215,13 @@ TEST_CASE("a limit that is lowered is reached while values are lent, as far as t
 TEST_CASE("below what is lent a limit leaves sets room, and is reached when the loans end") {
   Harness h(small_store(64u << 20, 1u << 20));
   const std::string value = pattern(400'000);
-  std::vector<Store::Pin> lent;
-  for (size_t i = 0; i < 60; ++i) {
-    h.set(numbered("key", i), value);
-    lent.push_back(lend(h, numbered("key", i)));
-  }
+  std::vector<Store::Pin> lent = set_and_lend(h, 60, value);
   REQUIRE(h.store->set_memory_limit(16u << 20) == ResultCode::kOk);
-  const auto idle = [&] {
-    for (int i = 0; i < 20'000; ++i) {
-      h.store->begin_pass();
-      h.store->idle_step();
-    }
-  };
-  idle();
+  idle(h);
   CHECK(refused_sets(h, "new", 200, pattern(100'000)) < 20);
   h.check();
   lent.clear();
-  idle();
+  idle(h);
   CHECK(h.store->memory().used <= 16u << 20);
   h.check();
 }

@@ -48,12 +48,12 @@ class Log {
   void kill(ItemRef ref);
   // Cuts the record down to `units`; the rest is dead.
   void shrink(ItemRef ref, uint32_t units);
-  // A live record is of a large value, which has so many bytes outside the log; negative: it had, and is not any more.
+  // Counts the large value of a live record: `bytes` of pages and chunks, outside the log. Negative: takes it out again.
   void count_large(ItemRef ref, int64_t bytes) {
     queue_state(ref).weight += static_cast<uint64_t>(bytes);
     uint16_t& larges = pages_.info(ref.page()).larges;
     if (bytes > 0) ++larges;
-    if (bytes < 0 && larges > 0) --larges;  // a page of a file of 0.1.0 has not counted them
+    if (bytes < 0 && larges > 0) --larges;  // 0.1.0 did not count those of its files
   }
 
   Queue queue_of(ItemRef ref) const {

@@ -47,7 +47,7 @@ struct alignas(32) PageInfo {
   PageUse use;
   bool is_sparse;   // log: on that list
   uint16_t pins;    // log: number of records that must not move
-  uint16_t larges;  // log: live records of large values; too few in a page that 0.1.0 has written
+  uint16_t larges;  // log: live records of large values, without those that 0.1.0 wrote
   uint8_t pin_use;  // log, with pins: the PinUse that is charged for the page
 };
 static_assert(sizeof(PageInfo) == 32);

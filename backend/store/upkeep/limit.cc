@@ -66,7 +66,8 @@ bool MemoryLimit::step() {
     take_back(std::min(before - to_withhold_, kPagesInAStep));
     return true;
   }
-  // What is pinned stays for as long as its readers take. Until they are done, half of the limit is left for the rest.
+  // Pinned values cannot be evicted. If they take more than half of the limit, fewer pages are withheld, so that other items
+  // keep half of it.
   const uint64_t pinned = items_.pins.charged(PinUse::kRead) + items_.pins.charged(PinUse::kLend);
   const auto for_pins = static_cast<uint32_t>((pinned - std::min(pinned, bytes_ / 2)) / kPageSize);
   const uint32_t now = to_withhold_ - std::min(to_withhold_, for_pins);

@@ -31,7 +31,7 @@ constexpr size_t kGroup = 16;             // records whose buckets are prefetche
 constexpr uint32_t kSmallShare = 20;      // the small queue's share of the weight: 1/20
 constexpr uint32_t kLeastPaid = 64;       // pay_debt() looks at so many units at least ...
 constexpr uint32_t kMostPaid = 6 * 1024;  // ... and so many at most, so that a step stays short
-constexpr int kMostTries = 4;          // log.oldest() passes over some pages with pins at most, and goes on from there
+constexpr int kMostTries = 4;          // log.oldest() passes over a bounded number of pages with pins; the next goes on
 constexpr uint32_t kForcedDrains = 2;  // pages to drain for an op's record; as many for each page of its value
 
 // How many reads move an item from small to main, and how many it loses for another round in main. Larger items need

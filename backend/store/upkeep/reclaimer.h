@@ -57,7 +57,7 @@ class Reclaimer {
   uint32_t debt_ = 0;           // units written since pay_debt()
   uint32_t drain_at_ = 0;       // how far the current page is drained, in units
   bool compacts_ = false;       // every live record of that page is kept
-  bool is_pinned_ = false;      // that page has pins: of its records only those of large values are handled
+  bool is_pinned_ = false;      // that page has pins, so it stays: draining it frees large values only
   bool gathered_last_ = false;  // the page before was drained to move chunks together
 };
 

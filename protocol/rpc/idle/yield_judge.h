@@ -1,7 +1,7 @@
-// Decides whether a thread that waits for an answer lets other threads of its CPU run once, before it sleeps. Where many more
-// processes ask than there are CPUs, the answer is there when it runs again: it has neither slept nor been woken, which costs
-// both sides more than a get does. Elsewhere a thread that sleeps is woken sooner than one that yields runs again: beside
-// threads that compute, or that sleep, a yield lasts for their time slices.
+// Decides whether a thread that waits for an answer yields its CPU once before it sleeps. Where many more processes ask than
+// there are CPUs, the answer has come when the thread runs again. It has neither slept nor been woken, which costs both sides
+// more than a get does. Where others compute, or sleep instead of yielding, the thread runs again only after their time slices,
+// while one that sleeps is woken at once.
 //
 // So it yields after sleeps that last long on average, which shows that many want the CPU, and as long as waits with a yield
 // are not longer than those sleeps were. After a term of yields it sleeps some times, to find out whether that has changed.
@@ -15,12 +15,13 @@ namespace egret::rpc {
 
 class YieldJudge {
  public:
-  static constexpr int64_t kLongSleepNs = 100'000;  // 16 processes on two CPUs sleep for half of it, 32 for more
-  static constexpr uint32_t kYields = 16'384;       // of a term
-  static constexpr uint32_t kSleeps = 128;          // between two terms; more if the last one did not pay,
-  static constexpr uint32_t kMostSleeps = 16'384;   // at most so many
+  static constexpr int64_t kLongSleepNs =
+      100'000;                                     // on two CPUs sleeps of 16 processes last half as long, of 32 longer
+  static constexpr uint32_t kYields = 16'384;      // of a term
+  static constexpr uint32_t kSleeps = 128;         // between two terms; more if the last one did not pay,
+  static constexpr uint32_t kMostSleeps = 16'384;  // at most so many
 
-  // A wait is about to sleep: whether to yield first. True: call yielded() afterwards.
+  // Whether to yield before a sleep. True: call yielded() after it.
   bool begins() {
     if (left_ > 0) {
       --left_;
@@ -35,15 +36,15 @@ class YieldJudge {
     }
     return is_yielding_;
   }
-  // After so many ns. `came`: something that was waited for; else the wait goes on with a sleep.
+  // The yield took so many ns. `came`: so did an answer; else the thread sleeps now.
   void yielded(bool came, uint64_t took_ns) {
     const auto took = static_cast<int64_t>(std::min(took_ns, kMostYieldNs));
     yield_ns_ += (took + (came ? 0 : sleep_ns_) - yield_ns_) / kYieldMemory;
     if (yield_ns_ > sleep_ns_) end_term(std::min(2 * sleeps_, kMostSleeps));
   }
-  // It has slept for so long.
+  // A sleep took so many ns.
   void slept(uint64_t took_ns) {
-    if (is_yielding_) return;  // after a yield, and among others that yield
+    if (is_yielding_) return;  // a sleep after a yield in vain is only part of its wait
     sleep_ns_ += (static_cast<int64_t>(std::min(took_ns, kMostSleepNs)) - sleep_ns_) / kSleepMemory;
   }
 
@@ -61,7 +62,7 @@ class YieldJudge {
   bool is_yielding_ = false;
   uint32_t left_ = kSleeps;    // waits until it decides anew
   uint32_t sleeps_ = kSleeps;  // after the last term
-  int64_t yield_ns_ = 0;       // mean of waits with a yield, of this term; begins as half a sleep
+  int64_t yield_ns_ = 0;       // mean of this term's waits with a yield; begins as half of sleep_ns_
   int64_t sleep_ns_ = 0;       // mean of sleeps
 };
 
