@@ -351,21 +351,49 @@ void Executor::DirectLane::end_part(const Op& part, uint32_t length) {
 
 bool Executor::DirectLane::execute(const Op& op, Result& result, op::LoanName& lent) {
   EGRET_DCHECK(op.hash == op::hash_key(op.key, executor_.options_.hash_seed));
-  uint32_t& work = executor_.direct_work_;
-  if (work >= rpc::SlotPoller::kLaneWork) return false;
-  if (work == 0) executor_.begin_round();
+  if (!has_share()) return false;
+  EGRET_DCHECK(!executor_.is_handing_out_);
+  begin({&op, 1});
+  result = perform(0, lent);
+  return true;
+}
+
+void Executor::DirectLane::execute_all(std::span<const Op> ops, op::ResultTaker& taker) {
+  static_assert(kMostTogether <= kMaxBatch);
+  EGRET_DCHECK(!executor_.is_handing_out_);
+  executor_.is_handing_out_ = true;
+  executor_.store_->foresee(ops);
+  begin(ops);
+  executor_.store_->locate();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    EGRET_DCHECK(ops[i].hash == op::hash_key(ops[i].key, executor_.options_.hash_seed));
+    op::LoanName lent;
+    Result result = perform(i, lent);
+    taker.on_result(i, result, lent);
+  }
+  executor_.is_handing_out_ = false;
+}
+
+void Executor::DirectLane::begin(std::span<const Op> ops) {
+  if (executor_.direct_work_ == 0) executor_.begin_round();
   executor_.is_round_fresh_ = true;
-  executor_.ops_ = {&op, 1};
-  executor_.op_lanes_ = {&lane_, 1};
-  executor_.store_->prepare(executor_.ops_);
-  result = executor_.execute(0);
+  executor_.ops_ = ops;
+  executor_.op_lanes_ = std::span(lanes_).first(ops.size());
+  executor_.store_->prepare(ops);
+  executor_.counters_.direct_ops += ops.size();
+  ++executor_.counters_.direct_messages;
+}
+
+// Inlined: a call more would cost every op.
+[[gnu::always_inline]] inline Result Executor::DirectLane::perform(size_t index, op::LoanName& lent) {
+  Result result = executor_.execute(index);
   if (result.total_length >= rpc::SlotPoller::kLeastKept || !result.further.empty()) [[unlikely]] {
-    lent = executor_.lend(0, result);
+    lent = executor_.lend(index, result);
     result.further = {};  // of a value that cannot be lent, its first piece
   }
-  work += 1 + result.work + static_cast<uint32_t>(result.value.size() / rpc::SlotPoller::kBytesPerWork);
-  ++executor_.counters_.direct_ops;
-  return true;
+  executor_.direct_work_ +=
+      1 + result.work + static_cast<uint32_t>(result.value.size() / rpc::SlotPoller::kBytesPerWork);
+  return result;
 }
 
 Result Executor::commit(const Op& op, rpc::LaneId lane) {

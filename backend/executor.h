@@ -6,6 +6,7 @@
 // Thread: the partition's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -52,6 +53,7 @@ struct ExecutorCounters {
   uint64_t lent = 0;                // values lent to clients of this process
   uint64_t received_in_place = 0;   // bytes of values that clients of this thread received into the store itself
   uint64_t direct_ops = 0;          // ops that clients of this thread had executed without a slot
+  uint64_t direct_messages = 0;     // in how many calls
   uint64_t fills = 0;               // values of other backends that were stored
   uint64_t fills_refused = 0;       // not stored: the key was there, or had been changed or deleted
   uint64_t purged = 0;              // items removed because they were another member's
@@ -78,14 +80,20 @@ class Executor final : public rpc::OpHandler {
   // What a lane whose client is this thread may call between rounds.
   class DirectLane final : public op::DirectStore {
    public:
-    DirectLane(Executor& executor, rpc::LaneId lane) : executor_(executor), lane_(lane) {}
+    DirectLane(Executor& executor, rpc::LaneId lane) : executor_(executor), lane_(lane) { lanes_.fill(lane); }
     bool execute(const op::Op& op, op::Result& result, op::LoanName& lent) override;
+    bool has_share() const override { return executor_.direct_work_ < rpc::SlotPoller::kLaneWork; }
+    void execute_all(std::span<const op::Op> ops, op::ResultTaker& taker) override;
     bool begin_part(const op::Op& part, uint32_t most, op::PartRoom& room) override;
     void end_part(const op::Op& part, uint32_t length) override;
 
    private:
+    void begin(std::span<const op::Op> ops);
+    op::Result perform(size_t index, op::LoanName& lent);
+
     Executor& executor_;
     const rpc::LaneId lane_;
+    std::array<rpc::LaneId, kMostTogether> lanes_;  // all the same one
   };
 
   static base::Expected<std::unique_ptr<Executor>> create(const ExecutorOptions& options, const base::Clock& clock);
@@ -195,7 +203,8 @@ class Executor final : public rpc::OpHandler {
   std::string changes_page_;  // of the last changes()
   uint64_t now_ns_ = 0;
   uint64_t start_ns_ = 0;
-  uint32_t direct_work_ = 0;  // units that ops executed directly have used of this round
+  uint32_t direct_work_ = 0;     // units that ops executed directly have used of this round
+  bool is_handing_out_ = false;  // execute_all() is under way: nothing else is executed meanwhile
   bool is_round_fresh_ =
       false;  // the round of an op that was executed directly is the last one: the clock was just read
   uint64_t next_overdue_ns_ = UINT64_MAX;  // when an upload, a pin or the tombstones may be overdue

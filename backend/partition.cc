@@ -511,7 +511,7 @@ void Partition::report(PartitionReport& report) {
   report.poller = poller_.counters();
   report.executor = executor_->counters();
   // Each was a message of its client's, with one op.
-  report.poller.messages += report.executor.direct_ops;
+  report.poller.messages += report.executor.direct_messages;
   report.poller.ops += report.executor.direct_ops;
   report.levels = executor_->levels();
   report.lanes = sessions_.size();

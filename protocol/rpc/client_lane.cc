@@ -117,7 +117,7 @@ size_t ClientLane::append(const Op& op, Waiter* waiter) {
 
 bool execute(ClientLane& lane, const Op& op, Result& result, op::LoanRef& loan) {
   EGRET_ASSERT_OWNER(lane.owner_);
-  if (lane.open_ops_ > 0 || lane.outstanding() > 0 || !lane.has_credit()) return false;
+  if (!lane.is_free() || lane.has_gathered()) return false;
   op::DirectStore* const store = lane.endpoint_.direct_store(lane.lane_);
   op::LoanName lent;
   if (store == nullptr || !store->execute(op, result, lent)) return false;
@@ -129,6 +129,69 @@ bool execute(ClientLane& lane, const Op& op, Result& result, op::LoanRef& loan) 
   if (lent.loan != nullptr) [[unlikely]]
     borrow(lent, result, loan);
   return true;
+}
+
+size_t gather(ClientLane& lane, const Op& op, Waiter* waiter) {
+  EGRET_ASSERT_OWNER(lane.owner_);
+  if (lane.open_ops_ > 0 || lane.is_answering_ || (!lane.has_gathered() && !lane.begin_gathering())) return 0;
+  if (!lane.gathered_->add(op, waiter)) return 0;
+  const size_t least = wire::is_bare_get(op) ? wire::min_result_size_of_get(op.options) : wire::min_result_size(op);
+  return lane.expected_result(op, least);
+}
+
+void answer_batch(ClientLane& lane) {
+  if (lane.has_gathered() && lane.gathered_->is_batch()) lane.answer_gathered();
+}
+
+// Nothing is under way in the lane, and no result is being handed out.
+bool ClientLane::is_free() const {
+  return open_ops_ == 0 && outstanding() == 0 && has_credit() && !is_answering_;
+}
+
+bool ClientLane::begin_gathering() {
+  if (!is_free()) return false;
+  const op::DirectStore* const store = endpoint_.direct_store(lane_);
+  if (store == nullptr || !store->has_share()) return false;
+  if (gathered_ == nullptr) gathered_ = std::make_unique<GatheredOps>();
+  active_.add(lane_);
+  return true;
+}
+
+// Their store's results, for their waiters.
+class ClientLane::GatheredResults final : public op::ResultTaker {
+ public:
+  explicit GatheredResults(ClientLane& lane) : lane_(lane) {}
+  void on_result(size_t index, Result& result, const op::LoanName& lent) override {
+    Waiter* const waiter = lane_.gathered_->waiter(index);
+    if (result.code == ResultCode::kHit) lane_.policy_.on_value(result.total_length);
+    if (lent.loan != nullptr) [[unlikely]]
+      return hand_out(lent, result, waiter);
+    waiter->on_result(result);
+  }
+
+ private:
+  ClientLane& lane_;
+};
+
+// What was appended behind them is not flushed yet, nor what their waiters append meanwhile.
+void ClientLane::answer_gathered() {
+  if (is_answering_) return;
+  is_answering_ = true;
+  GatheredResults results(*this);
+  while (has_gathered()) {
+    op::DirectStore* const store = endpoint_.direct_store(lane_);
+    const std::span<const Op> ops = gathered_->take();
+    if (store == nullptr) {  // the session is about to end
+      fail_gathered(ops.size());
+      continue;
+    }
+    counters_.messages.add();
+    counters_.ops.add(ops.size());
+    counters_.direct_ops.add(ops.size());
+    durations_.record(0);
+    store->execute_all(ops, results);
+  }
+  is_answering_ = false;
 }
 
 void ClientLane::begin_pass() {
@@ -519,6 +582,12 @@ void ClientLane::answer_all(Slot& slot, ResultCode code) {
   for (uint32_t i = 0; i < slot.op_count; ++i) slot.waiters[i]->on_result(result);
 }
 
+void ClientLane::fail_gathered(size_t count) {
+  Result result;
+  result.code = ResultCode::kNotSent;
+  for (size_t i = 0; i < count; ++i) gathered_->waiter(i)->on_result(result);
+}
+
 uint32_t ClientLane::expire(uint64_t before_ns) {
   EGRET_ASSERT_OWNER(owner_);
   uint32_t expired = 0;
@@ -543,6 +612,7 @@ uint32_t ClientLane::unanswered() const {
 
 void ClientLane::fail_all() {
   EGRET_ASSERT_OWNER(owner_);
+  while (has_gathered()) fail_gathered(gathered_->take().size());
   if (open_ops_ > 0) slot(next_seq_).op_count = static_cast<uint16_t>(open_ops_);
   const uint64_t end = next_seq_ + (open_ops_ > 0 ? 1 : 0);
   open_ops_ = 0;

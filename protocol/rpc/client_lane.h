@@ -1,6 +1,7 @@
 // The client side of one lane: packs ops into messages, numbers them, keeps the window, and turns responses back into
 // results.
 //
+//   gather(op, waiter) ─▶ GatheredOps ─ flush ─▶ the store of this thread ─▶ waiter->on_result
 //   append(op, waiter) ─▶ open message (encoded in its slot) ─ seal ─▶ staged write … flush of the session … server …
 //   waiter->on_result ◀─ decode ◀─ whole and expected? ◀─ fetched or delivered bytes
 //
@@ -20,6 +21,7 @@
 #include "op/op.h"
 #include "rpc/active/active_lanes.h"
 #include "rpc/fetch_policy.h"
+#include "rpc/gathered_ops.h"
 #include "rpc/lane_counters.h"
 #include "rpc/waiting/lane_sleep.h"
 #include "transport/transport.h"
@@ -63,7 +65,7 @@ struct LaneProgress {
   uint64_t oldest_sent_ns;   // when that was sent; only while a message is outstanding
   bool is_silent;            // that message has timed out, and nothing was answered since
   uint64_t usual_wait_ns;    // running average of the time from sending a message to seeing its response
-  uint32_t open_ops;         // in the message that is still open
+  bool has_open;             // ops are in the message that is still open, or gathered
   uint32_t reads_in_flight;  // staged, and not yet reported by on_fetched()
   FetchPolicy::Mode mode;
   bool is_asked;     // the oldest message without an answer has asked for a push itself
@@ -92,6 +94,10 @@ class ClientLane {
   // The op's result at once, if the lane's partition is this thread's, and nothing is under way in the lane (op/direct_store.h).
   // `result.value` is valid until the next call, or as long as `loan`. False: append() it.
   friend bool execute(ClientLane& lane, const op::Op& op, op::Result& result, op::LoanRef& loan);
+  // As append(), in such a lane, but without a slot: the op waits with others until seal(). 0: append() it.
+  friend size_t gather(ClientLane& lane, const op::Op& op, Waiter* waiter);
+  // Executes them now if they are as many as the store executes at once.
+  friend void answer_batch(ClientLane& lane);
 
   // Call it within Waiter::on_result, with its result: keeps the bytes of the value in their slot until release() of
   // the returned number. 0: they cannot be kept. The slot cannot be reused meanwhile, so only a caller that needs no
@@ -105,9 +111,13 @@ class ClientLane {
   void begin_pass();
   // Seals the open message, if there is one, and stages it: with what its response needs, for which want is staged in
   // reply mode where the backend cannot be asked with the request. The endpoint is flushed next.
-  void seal() {
+  // Before that, executes the ops that were gathered, and calls their waiters. Returns whether there were any.
+  bool seal() {
+    const bool had_gathered = has_gathered();
+    if (had_gathered) answer_gathered();
     seal_open();
     flushed_ = next_seq_;
+    return had_gathered;
   }
 
   // Stages at most `depth` reads: of sent messages that are due and have no read in flight, oldest first. Returns how
@@ -140,15 +150,13 @@ class ClientLane {
   [[gnu::always_inline]] LaneProgress progress() const {
     return {.answered = oldest_,
             .oldest_sent_ns = slot(oldest_).sent_ns,
-            .is_silent = oldest_ < expired_,
-            .usual_wait_ns = usual_wait_ns_,
-            .open_ops = open_ops_,
+            .is_silent = oldest_<expired_, .usual_wait_ns = usual_wait_ns_, .has_open = open_ops_> 0 || has_gathered(),
             .reads_in_flight = reads_in_flight_,
             .mode = mode(),
             .is_asked = is_asked(),
             .awaits_push = is_asked() || (mode() == FetchPolicy::Mode::kReply && !knows_deliver_),
             .holds_much = held_slots_ * 4 >= layout_.window,
-            .is_empty = free_ == next_seq_ && open_ops_ == 0,
+            .is_empty = free_ == next_seq_ && open_ops_ == 0 && !has_gathered(),
             .is_idle = is_idle()};
   }
   // Calls the waiters of messages sent before `before_ns` with kTimedOut; returns of how many messages. The slots stay in
@@ -188,6 +196,8 @@ class ClientLane {
     Waiter** waiters = nullptr;            // one for each op; room for as many as fit
   };
 
+  class GatheredResults;
+
   // How a message is sent where the backend can be asked with the request.
   struct Way {
     bool rings = false;     // it wakes the lane
@@ -202,9 +212,15 @@ class ClientLane {
   const Slot& slot(uint64_t seq) const { return slots_[layout_.slot_of(seq)]; }
   bool is_idle() const {
     const bool takes_back = wanted_ != 0 && endpoint_.limits().fetch_is_local;
-    return open_ops_ == 0 && outstanding() == 0 && reads_in_flight_ == 0 && held_slots_ == 0 && !takes_back;
+    return open_ops_ == 0 && outstanding() == 0 && reads_in_flight_ == 0 && held_slots_ == 0 && !takes_back &&
+           !has_gathered();
   }
   bool is_asked() const { return outstanding() > 0 && slot(oldest_).is_asked; }
+  bool has_gathered() const { return gathered_ != nullptr && !gathered_->empty(); }
+  bool is_free() const;
+  bool begin_gathering();
+  void answer_gathered();
+  void fail_gathered(size_t count);
   size_t expected_result(const op::Op& op, size_t least) const;
   bool open_message();
   Way choose_way();
@@ -276,6 +292,10 @@ class ClientLane {
   size_t open_min_results_ = 0;
   size_t open_expected_results_ = 0;
 
+  // Ops that need no slot, and come before what is in slots: none is added while a message is open or unanswered.
+  std::unique_ptr<GatheredOps> gathered_;  // null: no op was gathered yet
+  bool is_answering_ = false;              // their waiters are being called
+
   LaneCounters& counters_;
   const uint64_t& taken_ns_;  // the session's, of when results were last taken in
   base::Histogram& durations_;
@@ -283,5 +303,7 @@ class ClientLane {
 };
 
 bool execute(ClientLane& lane, const op::Op& op, op::Result& result, op::LoanRef& loan);
+size_t gather(ClientLane& lane, const op::Op& op, Waiter* waiter);
+void answer_batch(ClientLane& lane);
 
 }  // namespace egret::rpc

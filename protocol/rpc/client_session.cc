@@ -415,7 +415,8 @@ void ClientSession::on_data_ready() {
 void ClientSession::flush() {
   EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return;
-  for (const uint32_t lane : lanes_.active()) lanes_[lane].seal();
+  const ActiveLanes& active = lanes_.active();
+  for (size_t i = 0; i < active.size(); ++i) has_answered_ |= lanes_[active[i]].seal();
   endpoint_->flush();
 }
 
@@ -424,9 +425,9 @@ bool ClientSession::fetch() {
   if (state_ != State::kOpen) return false;
   const bool is_local = endpoint_->limits().fetch_is_local;
   // On this host a poll finds only results that were asked for; the session's end shows on its control channel.
-  if (is_local && !must_poll_ && !is_emptying_ && !lanes_.awaits()) return false;
+  bool progress_at_all = std::exchange(has_answered_, false);
+  if (is_local && !must_poll_ && !is_emptying_ && !lanes_.awaits()) return progress_at_all;
   must_poll_ = false;
-  bool progress_at_all = false;
   for (bool progress = true; progress && state_ == State::kOpen;) {
     stage_fetches();
     endpoint_->flush();
@@ -522,6 +523,7 @@ bool ClientSession::prepare_sleep() {
   EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return true;
   flush();  // ops that were appended while replies were sent
+  if (std::exchange(has_answered_, false)) return false;
   if (is_emptying_ && resize_if_empty()) return false;
   if (lanes_.outstanding() == 0) {
     // Nothing to wait for but the end of the session, which a local endpoint shows on its control channel.

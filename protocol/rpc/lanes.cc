@@ -88,7 +88,7 @@ void Lanes::release_owner() {
 }
 
 bool Lanes::has_open() const {
-  return std::ranges::any_of(active_, [&](uint32_t lane) { return lanes_[lane]->progress().open_ops > 0; });
+  return std::ranges::any_of(active_, [&](uint32_t lane) { return lanes_[lane]->progress().has_open; });
 }
 
 bool Lanes::holds_much() const {

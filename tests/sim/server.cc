@@ -96,17 +96,34 @@ void Partition::FlushedLane::on_flush() {
 
 // As backend::Executor::DirectLane. Every other op goes by a slot.
 bool Partition::FlushedLane::execute(const op::Op& op, op::Result& result, op::LoanName&) {
-  Server& server = partition.server_;
-  if (server.rng.percent(50)) return false;
-  server.network.acting_partition = partition.number_;
-  op::Op one = op;
-  partition.handler_.begin_round();
-  partition.handler_.foresee({&one, 1});
-  partition.handler_.prepare({&one, 1}, {&id, 1});
-  partition.handler_.locate();
+  if (partition.server_.rng.percent(50)) return false;
+  begin({&op, 1});
   result = partition.handler_.execute(0);
-  ++server.direct_ops;
   return true;
+}
+
+bool Partition::FlushedLane::has_share() const {
+  return partition.server_.rng.percent(50);
+}
+
+void Partition::FlushedLane::execute_all(std::span<const op::Op> ops, op::ResultTaker& taker) {
+  begin(ops);
+  if (ops.size() > 1) partition.server_.together += ops.size();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    op::Result result = partition.handler_.execute(i);
+    taker.on_result(i, result, {});
+  }
+}
+
+void Partition::FlushedLane::begin(std::span<const op::Op> ops) {
+  partition.server_.network.acting_partition = partition.number_;
+  together.assign(ops.begin(), ops.end());
+  lanes.assign(ops.size(), id);
+  partition.handler_.begin_round();
+  partition.handler_.foresee(together);
+  partition.handler_.prepare(together, lanes);
+  partition.handler_.locate();
+  partition.server_.direct_ops += ops.size();
 }
 
 void Partition::FlushedLane::on_ring() {

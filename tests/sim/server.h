@@ -63,12 +63,17 @@ class Partition final : private rpc::DeliveryRelay {
     void on_ring() override;
     op::DirectStore* direct_store() override { return this; }
     bool execute(const op::Op& op, op::Result& result, op::LoanName& lent) override;
+    bool has_share() const override;
+    void execute_all(std::span<const op::Op> ops, op::ResultTaker& taker) override;
+    void begin(std::span<const op::Op> ops);
     bool begin_part(const op::Op&, uint32_t, op::PartRoom&) override { return false; }
     void end_part(const op::Op&, uint32_t) override {}
     Partition& partition;
     const rpc::LaneId id;
     const rpc::LaneBinding binding;
     transport::SameProcess& same_process;
+    std::vector<op::Op> together;  // that are being executed
+    std::vector<rpc::LaneId> lanes;
   };
 
   bool read_messages();
@@ -169,6 +174,7 @@ class Server {
   Rng& rng;
   uint64_t processes = 0;           // before the present one
   uint64_t direct_ops = 0;          // executed without a slot
+  uint64_t together = 0;            // of these, with others
   uint64_t rings_relayed = 0;       // by homes to other partitions
   uint64_t deliveries_relayed = 0;  // by partitions to homes
   std::vector<std::unique_ptr<rpc::OpHandler>> handlers;

@@ -189,6 +189,46 @@ TEST_SUITE("values in parts") {
     CHECK(result.code == ResultCode::kDeleted);
   }
 
+  TEST_CASE("a client of the partition's thread has ops executed together: each finds what those before it have left") {
+    struct Taker final : egret::op::ResultTaker {
+      void on_result(size_t index, Result& result, const LoanName& lent) override {
+        CHECK(index == codes.size());
+        codes.push_back(result.code);
+        values.emplace_back(result.value);
+        loans.push_back(lent);
+      }
+      std::vector<ResultCode> codes;
+      std::vector<std::string> values;
+      std::vector<LoanName> loans;
+    };
+    Partition partition;
+    Executor::DirectLane direct(*partition.executor, 0);
+    const std::string value(50'000, 'v');
+    std::vector<Op> ops = {make(OpCode::kGet, "key"), make(OpCode::kSet, "key", "one"),
+                           make(OpCode::kGet, "key"), make(OpCode::kDelete, "key"),
+                           make(OpCode::kGet, "key"), make(OpCode::kSet, "key", value),
+                           make(OpCode::kGet, "key")};
+    for (Op& op : ops) op.hash = hash_key(op.key, 5);
+    Taker taker;
+    REQUIRE(direct.has_share());
+    direct.execute_all(ops, taker);
+    CHECK(taker.codes == std::vector{ResultCode::kMiss, ResultCode::kStored, ResultCode::kHit, ResultCode::kDeleted,
+                                     ResultCode::kMiss, ResultCode::kStored, ResultCode::kHit});
+    CHECK(taker.values[2] == "one");
+    REQUIRE(taker.loans[6].loan != nullptr);
+    REQUIRE(Loan::take(taker.loans[6]));
+    CHECK(taker.loans[6].loan->length() == value.size());
+    taker.loans[6].loan->give_back();
+    CHECK(partition.executor->counters().direct_ops == ops.size());
+    CHECK(partition.executor->counters().direct_messages == 1);
+    while (direct.has_share()) {
+      Taker again;
+      direct.execute_all(ops, again);
+    }
+    partition.executor->end_round();
+    CHECK(direct.has_share());
+  }
+
   TEST_CASE("an op that is executed at once finds the time of its round, and what its lane may do") {
     Partition partition;
     partition.executor->lane_attached(1, {.rights = kMayRead});

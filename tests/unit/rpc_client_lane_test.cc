@@ -112,10 +112,43 @@ struct Having final : op::DirectStore {
     ++executed;
     return true;
   }
+  bool has_share() const override { return !is_enough; }
+  void execute_all(std::span<const op::Op> ops, op::ResultTaker& taker) override {
+    ++calls;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      keys.emplace_back(ops[i].key);
+      values.emplace_back(ops[i].value);
+      op::Result result = hit(ops[i].key);
+      if (ops[i].code == op::OpCode::kSet) result.code = ResultCode::kStored;
+      taker.on_result(i, result, {});
+    }
+  }
   bool begin_part(const op::Op&, uint32_t, op::PartRoom&) override { return false; }
   void end_part(const op::Op&, uint32_t) override {}
-  int executed = 0;
+  int executed = 0, calls = 0;
   bool is_enough = false;
+  std::vector<std::string> keys, values;  // that were executed together
+};
+
+op::Op set_of(std::string_view key, std::string_view value) {
+  op::Op op;
+  op.code = op::OpCode::kSet;
+  op.key = key;
+  op.value = value;
+  return op;
+}
+
+// With each result, its client asks once more.
+struct AskingMore final : Waiter {
+  explicit AskingMore(ClientLane& its_lane) : lane(its_lane) {}
+  void on_result(const op::Result& result) override {
+    values.emplace_back(result.value);
+    if (values.size() > 1) return;
+    CHECK_FALSE(gather(lane, get_of("more"), this));
+    CHECK(lane.append(get_of("more"), this));
+  }
+  ClientLane& lane;
+  std::vector<std::string> values;
 };
 }  // namespace
 
@@ -145,6 +178,125 @@ TEST_CASE("an op is executed at once only where the store is the client's own, a
   store.is_enough = true;
   CHECK_FALSE(execute(f.lane, get_of("key"), result, loan));
   CHECK(store.executed == 2);
+}
+
+TEST_CASE("ops are gathered where they could be executed at once, and answered in order at the next flush") {
+  Fixture f(true);
+  CHECK_FALSE_MESSAGE(gather(f.lane, get_of("one"), &f.listener), "the store is not the client's own");
+  Having store;
+  f.endpoint.direct = &store;
+  std::string key = "one", value = "first";
+  CHECK(gather(f.lane, get_of(key), &f.listener) > 0);
+  CHECK(gather(f.lane, set_of(key, value), &f.listener) > 0);
+  CHECK(gather(f.lane, get_of("three"), &f.listener) > 0);
+  key = value = "~~~~~";  // the client's memory may be used again
+  op::Result result;
+  op::LoanRef loan;
+  CHECK_FALSE_MESSAGE(execute(f.lane, get_of("four"), result, loan), "others come first");
+  CHECK(f.lane.progress().has_open);
+  CHECK_FALSE(f.lane.progress().is_idle);
+  CHECK_FALSE(f.lane.progress().is_empty);
+  CHECK(store.calls == 0);
+  CHECK(f.lane.seal());
+  CHECK(store.keys == std::vector<std::string>{"one", "one", "three"});
+  CHECK(store.values == std::vector<std::string>{"", "first", ""});
+  CHECK(f.listener.codes == std::vector<ResultCode>{ResultCode::kHit, ResultCode::kStored, ResultCode::kHit});
+  CHECK(f.endpoint.writes.empty());
+  CHECK(f.counters.ops.get() == 3);
+  CHECK(f.counters.direct_ops.get() == 3);
+  CHECK(f.counters.messages.get() == 1);
+  CHECK(f.lane.progress().is_idle);
+  CHECK_FALSE_MESSAGE(f.lane.seal(), "there are none any more");
+}
+
+TEST_CASE("what goes by slots comes behind what was gathered before it, and is gathered behind by nothing") {
+  Fixture f(true);
+  Having store;
+  f.endpoint.direct = &store;
+  REQUIRE(gather(f.lane, get_of("gathered"), &f.listener) > 0);
+  REQUIRE(f.lane.append(get_of("slot"), &f.listener));
+  CHECK_FALSE_MESSAGE(gather(f.lane, get_of("behind"), &f.listener), "one is being packed");
+  REQUIRE(f.lane.append(get_of("behind"), &f.listener));
+  CHECK(f.endpoint.writes.empty());
+  f.lane.seal();
+  CHECK(store.keys == std::vector<std::string>{"gathered"});
+  CHECK(f.listener.codes.size() == 1);
+  CHECK(f.endpoint.writes.size() == 1);
+  CHECK_FALSE_MESSAGE(gather(f.lane, get_of("key"), &f.listener), "one is not answered");
+  f.answer(1, "value", 2);
+  REQUIRE(f.fetch());
+  CHECK(f.listener.codes.size() == 3);
+  f.lane.withhold(true);
+  CHECK_FALSE_MESSAGE(gather(f.lane, get_of("key"), &f.listener), "no op begins");
+  f.lane.withhold(false);
+  store.is_enough = true;
+  CHECK_FALSE_MESSAGE(gather(f.lane, get_of("key"), &f.listener), "the client has had its share");
+}
+
+TEST_CASE("as many ops as a store executes at once are answered without a flush") {
+  Fixture f(true);
+  Having store;
+  f.endpoint.direct = &store;
+  for (size_t i = 0; i < op::DirectStore::kMostTogether; ++i) {
+    answer_batch(f.lane);
+    CHECK(store.calls == 0);
+    REQUIRE(gather(f.lane, get_of("key"), &f.listener) > 0);
+  }
+  answer_batch(f.lane);
+  CHECK(store.calls == 1);
+  CHECK(f.listener.codes.size() == op::DirectStore::kMostTogether);
+  REQUIRE(gather(f.lane, get_of("key"), &f.listener) > 0);
+  f.lane.seal();
+  CHECK(store.calls == 2);
+}
+
+TEST_CASE("ops are gathered as long as their values have room, and the longest key is whole") {
+  Fixture f(true);
+  Having store;
+  f.endpoint.direct = &store;
+  const std::string key(op::kMaxKeyLength, 'k'), value(6000, 'v');
+  size_t taken = 0;
+  while (gather(f.lane, set_of(key, value), &f.listener) > 0) ++taken;
+  CHECK(taken > 1);
+  CHECK(taken < op::DirectStore::kMostTogether);
+  CHECK_FALSE(gather(f.lane, set_of("key", std::string(1 << 20, 'v')), &f.listener));
+  f.lane.seal();
+  CHECK(store.keys == std::vector<std::string>(taken, key));
+  CHECK(store.values == std::vector<std::string>(taken, value));
+}
+
+TEST_CASE("a waiter may append while gathered ops are answered: it is sent behind them") {
+  Fixture f(true);
+  Having store;
+  f.endpoint.direct = &store;
+  AskingMore asking(f.lane);
+  REQUIRE(gather(f.lane, get_of("one"), &asking) > 0);
+  REQUIRE(gather(f.lane, get_of("two"), &asking) > 0);
+  f.lane.seal();
+  CHECK(asking.values == std::vector<std::string>{"one", "two"});
+  CHECK(f.endpoint.writes.size() == 1);
+  f.answer(1, "more");
+  REQUIRE(f.fetch());
+  CHECK(asking.values == std::vector<std::string>{"one", "two", "more"});
+}
+
+TEST_CASE("gathered ops of a session that ends were not done, and are answered before what is in slots") {
+  Fixture f(true);
+  Having store;
+  f.endpoint.direct = &store;
+  REQUIRE(gather(f.lane, get_of("one"), &f.listener) > 0);
+  REQUIRE(f.lane.append(get_of("two"), &f.listener));
+  SUBCASE("all at once") {}
+  SUBCASE("first the store goes") {
+    f.endpoint.direct = nullptr;
+    f.lane.seal();
+    CHECK(f.listener.codes == std::vector<ResultCode>{ResultCode::kNotSent});
+  }
+  const bool is_sent = f.lane.outstanding() > 0;
+  f.lane.fail_all();
+  CHECK(f.listener.codes ==
+        std::vector<ResultCode>{ResultCode::kNotSent, is_sent ? ResultCode::kSessionLost : ResultCode::kNotSent});
+  CHECK(store.calls == 0);
 }
 
 TEST_CASE("ops share a message, in order, under a checksum") {

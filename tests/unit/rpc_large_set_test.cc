@@ -88,6 +88,8 @@ namespace {
 // A store in the client's thread, which takes everything.
 struct Taker final : op::DirectStore {
   bool execute(const op::Op&, op::Result&, op::LoanName&) override { return false; }
+  bool has_share() const override { return false; }
+  void execute_all(std::span<const op::Op>, op::ResultTaker&) override {}
   bool begin_part(const op::Op& part, uint32_t most, op::PartRoom& room) override {
     if (!takes) return false;
     memory.resize(std::min(most, part.length - part.offset));
