@@ -133,23 +133,21 @@ bool execute(ClientLane& lane, const Op& op, Result& result, op::LoanRef& loan) 
 
 size_t gather(ClientLane& lane, const Op& op, Waiter* waiter) {
   EGRET_ASSERT_OWNER(lane.owner_);
-  if (lane.open_ops_ > 0 || lane.is_answering_ || (!lane.has_gathered() && !lane.begin_gathering())) return 0;
+  if (!lane.is_free() || (!lane.has_gathered() && !lane.begin_gathering())) return 0;
   if (!lane.gathered_->add(op, waiter)) return 0;
   const size_t least = wire::is_bare_get(op) ? wire::min_result_size_of_get(op.options) : wire::min_result_size(op);
   return lane.expected_result(op, least);
 }
 
-void answer_batch(ClientLane& lane) {
-  if (lane.has_gathered() && lane.gathered_->is_batch()) lane.answer_gathered();
-}
-
-// Nothing is under way in the lane, and no result is being handed out.
-bool ClientLane::is_free() const {
-  return open_ops_ == 0 && outstanding() == 0 && has_credit() && !is_answering_;
+bool answer_gathered(ClientLane& lane, size_t least) {
+  if (lane.is_answering_ || !lane.has_gathered() || lane.gathered_->size() < least) return false;
+  lane.is_answering_ = true;
+  while (lane.has_gathered()) lane.execute_gathered();
+  lane.is_answering_ = false;
+  return true;
 }
 
 bool ClientLane::begin_gathering() {
-  if (!is_free()) return false;
   const op::DirectStore* const store = endpoint_.direct_store(lane_);
   if (store == nullptr || !store->has_share()) return false;
   if (gathered_ == nullptr) gathered_ = std::make_unique<GatheredOps>();
@@ -174,24 +172,16 @@ class ClientLane::GatheredResults final : public op::ResultTaker {
 };
 
 // What was appended behind them is not flushed yet, nor what their waiters append meanwhile.
-void ClientLane::answer_gathered() {
-  if (is_answering_) return;
-  is_answering_ = true;
+void ClientLane::execute_gathered() {
+  op::DirectStore* const store = endpoint_.direct_store(lane_);
+  const std::span<const Op> ops = gathered_->take();
+  if (store == nullptr) return fail_gathered(ops.size());  // the session is about to end
+  counters_.messages.add();
+  counters_.ops.add(ops.size());
+  counters_.direct_ops.add(ops.size());
+  durations_.record(0);
   GatheredResults results(*this);
-  while (has_gathered()) {
-    op::DirectStore* const store = endpoint_.direct_store(lane_);
-    const std::span<const Op> ops = gathered_->take();
-    if (store == nullptr) {  // the session is about to end
-      fail_gathered(ops.size());
-      continue;
-    }
-    counters_.messages.add();
-    counters_.ops.add(ops.size());
-    counters_.direct_ops.add(ops.size());
-    durations_.record(0);
-    store->execute_all(ops, results);
-  }
-  is_answering_ = false;
+  store->execute_all(ops, results);
 }
 
 void ClientLane::begin_pass() {

@@ -94,10 +94,11 @@ class ClientLane {
   // The op's result at once, if the lane's partition is this thread's, and nothing is under way in the lane (op/direct_store.h).
   // `result.value` is valid until the next call, or as long as `loan`. False: append() it.
   friend bool execute(ClientLane& lane, const op::Op& op, op::Result& result, op::LoanRef& loan);
-  // As append(), in such a lane, but without a slot: the op waits with others until seal(). 0: append() it.
+  // As append(), in such a lane, but without a slot: the op waits with others for answer_gathered(). 0: append() it.
   friend size_t gather(ClientLane& lane, const op::Op& op, Waiter* waiter);
-  // Executes them now if they are as many as the store executes at once.
-  friend void answer_batch(ClientLane& lane);
+  // Executes what was gathered, if that is `least` ops or more, and calls the waiters. Call it before what was appended later is
+  // flushed. Returns whether there were as many.
+  friend bool answer_gathered(ClientLane& lane, size_t least);
 
   // Call it within Waiter::on_result, with its result: keeps the bytes of the value in their slot until release() of
   // the returned number. 0: they cannot be kept. The slot cannot be reused meanwhile, so only a caller that needs no
@@ -111,13 +112,9 @@ class ClientLane {
   void begin_pass();
   // Seals the open message, if there is one, and stages it: with what its response needs, for which want is staged in
   // reply mode where the backend cannot be asked with the request. The endpoint is flushed next.
-  // Before that, executes the ops that were gathered, and calls their waiters. Returns whether there were any.
-  bool seal() {
-    const bool had_gathered = has_gathered();
-    if (had_gathered) answer_gathered();
+  void seal() {
     seal_open();
     flushed_ = next_seq_;
-    return had_gathered;
   }
 
   // Stages at most `depth` reads: of sent messages that are due and have no read in flight, oldest first. Returns how
@@ -217,9 +214,10 @@ class ClientLane {
   }
   bool is_asked() const { return outstanding() > 0 && slot(oldest_).is_asked; }
   bool has_gathered() const { return gathered_ != nullptr && !gathered_->empty(); }
-  bool is_free() const;
+  // No message is under way in the lane, and no result is being handed out.
+  bool is_free() const { return open_ops_ == 0 && outstanding() == 0 && has_credit() && !is_answering_; }
   bool begin_gathering();
-  void answer_gathered();
+  void execute_gathered();
   void fail_gathered(size_t count);
   size_t expected_result(const op::Op& op, size_t least) const;
   bool open_message();
@@ -304,6 +302,6 @@ class ClientLane {
 
 bool execute(ClientLane& lane, const op::Op& op, op::Result& result, op::LoanRef& loan);
 size_t gather(ClientLane& lane, const op::Op& op, Waiter* waiter);
-void answer_batch(ClientLane& lane);
+bool answer_gathered(ClientLane& lane, size_t least = 1);
 
 }  // namespace egret::rpc

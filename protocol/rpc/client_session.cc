@@ -415,9 +415,16 @@ void ClientSession::on_data_ready() {
 void ClientSession::flush() {
   EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return;
-  const ActiveLanes& active = lanes_.active();
-  for (size_t i = 0; i < active.size(); ++i) has_answered_ |= lanes_[active[i]].seal();
+  answer_gathered();
+  for (const uint32_t lane : lanes_.active()) lanes_[lane].seal();
   endpoint_->flush();
+}
+
+// What was gathered comes before what lies in slots: so it is executed before every flush of the endpoint.
+void ClientSession::answer_gathered() {
+  if (!endpoint_->limits().is_one_process || !lanes_.answer_gathered()) return;
+  has_answered_ = true;
+  count_answer();
 }
 
 bool ClientSession::fetch() {
@@ -430,6 +437,7 @@ bool ClientSession::fetch() {
   must_poll_ = false;
   for (bool progress = true; progress && state_ == State::kOpen;) {
     stage_fetches();
+    answer_gathered();
     endpoint_->flush();
     progress = false;
     if (const char* why = poll_events(progress)) {

@@ -183,6 +183,7 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   void count_answer();
   void count_timeouts(uint64_t expired, uint64_t unanswered);
   void stage_fetches();
+  void answer_gathered();
   const char* poll_events(bool& progress);
   void end_wait(bool paid);
   bool may_resize() const;

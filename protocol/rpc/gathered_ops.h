@@ -24,8 +24,7 @@ class Waiter;
 class GatheredOps {
  public:
   bool empty() const { return taken_ == end_; }
-  // They are as many as a store executes at once.
-  bool is_batch() const { return count_ >= op::DirectStore::kMostTogether; }
+  size_t size() const { return count_; }
   // False: it has no room, perhaps until the others are taken.
   bool add(const op::Op& op, Waiter* waiter) {
     const bool is_bare = wire::is_bare_get(op);

@@ -75,6 +75,15 @@ PinTurn& Lanes::pin_turn(uint64_t hash) {
   return shared_[op::partition_of(hash, count())].pin_turn;
 }
 
+bool Lanes::answer_gathered() {
+  bool any = false;
+  for (bool again = true; again; any |= again) {
+    again = false;
+    for (size_t i = 0; i < active_.size(); ++i) again |= rpc::answer_gathered(*lanes_[active_[i]]);
+  }
+  return any;
+}
+
 // A lane whose want is taken back now is looked at in this pass, too: what was staged is flushed.
 void Lanes::begin_pass() {
   active_.keep_if(

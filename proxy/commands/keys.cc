@@ -190,7 +190,7 @@ Outcome append(ClientContext& client, const KeyOp& what, Reply* reply) {
   if (client.is_alone && execute(client, what, lane, reply)) return Outcome::kDone;
   if (const size_t expected = rpc::gather(lane, what.op, reply); expected > 0) {
     push(client, what.op, reply, expected);
-    rpc::answer_batch(lane);
+    rpc::answer_gathered(lane, op::DirectStore::kMostTogether);
     return Outcome::kDone;
   }
   const size_t expected = lane.append(what.op, reply);

@@ -81,8 +81,8 @@ bool Model::append(const Draft& draft, rpc::ClientLane& lane, uint64_t session_i
     record.on_result(result);
     return true;
   }
-  if (rpc::gather(lane, draft.op, &record) > 0) {
-    if (rng_.percent(50)) rpc::answer_batch(lane);
+  if (rng_.percent(75) && rpc::gather(lane, draft.op, &record) > 0) {
+    if (rng_.percent(50)) rpc::answer_gathered(lane);
     return true;
   }
   if (lane.append(draft.op, &record)) return true;

@@ -180,7 +180,7 @@ TEST_CASE("an op is executed at once only where the store is the client's own, a
   CHECK(store.executed == 2);
 }
 
-TEST_CASE("ops are gathered where they could be executed at once, and answered in order at the next flush") {
+TEST_CASE("ops are gathered where they could be executed at once, and answered in order") {
   Fixture f(true);
   CHECK_FALSE_MESSAGE(gather(f.lane, get_of("one"), &f.listener), "the store is not the client's own");
   Having store;
@@ -197,7 +197,7 @@ TEST_CASE("ops are gathered where they could be executed at once, and answered i
   CHECK_FALSE(f.lane.progress().is_idle);
   CHECK_FALSE(f.lane.progress().is_empty);
   CHECK(store.calls == 0);
-  CHECK(f.lane.seal());
+  CHECK(answer_gathered(f.lane));
   CHECK(store.keys == std::vector<std::string>{"one", "one", "three"});
   CHECK(store.values == std::vector<std::string>{"", "first", ""});
   CHECK(f.listener.codes == std::vector<ResultCode>{ResultCode::kHit, ResultCode::kStored, ResultCode::kHit});
@@ -206,7 +206,7 @@ TEST_CASE("ops are gathered where they could be executed at once, and answered i
   CHECK(f.counters.direct_ops.get() == 3);
   CHECK(f.counters.messages.get() == 1);
   CHECK(f.lane.progress().is_idle);
-  CHECK_FALSE_MESSAGE(f.lane.seal(), "there are none any more");
+  CHECK_FALSE_MESSAGE(answer_gathered(f.lane), "there are none any more");
 }
 
 TEST_CASE("what goes by slots comes behind what was gathered before it, and is gathered behind by nothing") {
@@ -218,6 +218,12 @@ TEST_CASE("what goes by slots comes behind what was gathered before it, and is g
   CHECK_FALSE_MESSAGE(gather(f.lane, get_of("behind"), &f.listener), "one is being packed");
   REQUIRE(f.lane.append(get_of("behind"), &f.listener));
   CHECK(f.endpoint.writes.empty());
+  SUBCASE("that is not sealed") {}
+  SUBCASE("that is sealed") {
+    f.lane.seal();
+    CHECK_FALSE_MESSAGE(gather(f.lane, get_of("behind"), &f.listener), "one is not answered");
+  }
+  CHECK(answer_gathered(f.lane));
   f.lane.seal();
   CHECK(store.keys == std::vector<std::string>{"gathered"});
   CHECK(f.listener.codes.size() == 1);
@@ -238,15 +244,14 @@ TEST_CASE("as many ops as a store executes at once are answered without a flush"
   Having store;
   f.endpoint.direct = &store;
   for (size_t i = 0; i < op::DirectStore::kMostTogether; ++i) {
-    answer_batch(f.lane);
-    CHECK(store.calls == 0);
+    CHECK_FALSE(answer_gathered(f.lane, op::DirectStore::kMostTogether));
     REQUIRE(gather(f.lane, get_of("key"), &f.listener) > 0);
   }
-  answer_batch(f.lane);
+  CHECK(answer_gathered(f.lane, op::DirectStore::kMostTogether));
   CHECK(store.calls == 1);
   CHECK(f.listener.codes.size() == op::DirectStore::kMostTogether);
   REQUIRE(gather(f.lane, get_of("key"), &f.listener) > 0);
-  f.lane.seal();
+  CHECK(answer_gathered(f.lane));
   CHECK(store.calls == 2);
 }
 
@@ -260,7 +265,7 @@ TEST_CASE("ops are gathered as long as their values have room, and the longest k
   CHECK(taken > 1);
   CHECK(taken < op::DirectStore::kMostTogether);
   CHECK_FALSE(gather(f.lane, set_of("key", std::string(1 << 20, 'v')), &f.listener));
-  f.lane.seal();
+  CHECK(answer_gathered(f.lane));
   CHECK(store.keys == std::vector<std::string>(taken, key));
   CHECK(store.values == std::vector<std::string>(taken, value));
 }
@@ -272,8 +277,9 @@ TEST_CASE("a waiter may append while gathered ops are answered: it is sent behin
   AskingMore asking(f.lane);
   REQUIRE(gather(f.lane, get_of("one"), &asking) > 0);
   REQUIRE(gather(f.lane, get_of("two"), &asking) > 0);
-  f.lane.seal();
+  CHECK(answer_gathered(f.lane));
   CHECK(asking.values == std::vector<std::string>{"one", "two"});
+  f.lane.seal();
   CHECK(f.endpoint.writes.size() == 1);
   f.answer(1, "more");
   REQUIRE(f.fetch());
@@ -289,6 +295,7 @@ TEST_CASE("gathered ops of a session that ends were not done, and are answered b
   SUBCASE("all at once") {}
   SUBCASE("first the store goes") {
     f.endpoint.direct = nullptr;
+    CHECK(answer_gathered(f.lane));
     f.lane.seal();
     CHECK(f.listener.codes == std::vector<ResultCode>{ResultCode::kNotSent});
   }
