@@ -130,13 +130,16 @@ void SimClient::on_credit() {
 }
 
 void SimClient::run_passes() {
+  // Far more than all ops of a world need, where each is answered within the call.
+  constexpr int kMostPasses = 100'000;
   active_.flush();
-  while (true) {
+  for (int passes = 0; passes < kMostPasses; ++passes) {
     const bool fetched = active_.fetch();
     const bool resumed = active_.hand_out_credit();
     if (!fetched && !resumed) return;
     active_.flush();
   }
+  world_.model.fail("passes without end");
 }
 
 bool SimClient::may_block() {
