@@ -133,6 +133,7 @@ void Executor::foresee(std::span<Op> ops) {
 
 void Executor::prepare(std::span<Op> ops, std::span<const rpc::LaneId> lanes) {
   static_assert(kMaxBatch <= store::kMaxBatch);
+  EGRET_DCHECK(!is_handing_out_);
   ops_ = ops;
   op_lanes_ = lanes;
   store_->prepare(ops);
@@ -335,6 +336,7 @@ Result Executor::upload_part(const Op& op, rpc::LaneId lane) {
 }
 
 bool Executor::DirectLane::begin_part(const Op& part, uint32_t most, op::PartRoom& room) {
+  EGRET_DCHECK(!executor_.is_handing_out_);
   executor_.begin_round();
   const ExecutorOptions& options = executor_.options_;
   const uint64_t hash = op::hash_key(part.key, options.hash_seed);
@@ -352,19 +354,20 @@ void Executor::DirectLane::end_part(const Op& part, uint32_t length) {
 bool Executor::DirectLane::execute(const Op& op, Result& result, op::LoanName& lent) {
   EGRET_DCHECK(op.hash == op::hash_key(op.key, executor_.options_.hash_seed));
   if (!has_share()) return false;
-  EGRET_DCHECK(!executor_.is_handing_out_);
   begin({&op, 1});
+  executor_.store_->prepare(executor_.ops_);
   result = perform(0, lent);
   return true;
 }
 
 void Executor::DirectLane::execute_all(std::span<const Op> ops, op::ResultTaker& taker) {
   static_assert(kMostTogether <= kMaxBatch);
-  EGRET_DCHECK(!executor_.is_handing_out_);
-  executor_.is_handing_out_ = true;
-  executor_.store_->foresee(ops);
   begin(ops);
-  executor_.store_->locate();
+  store::Store& store = *executor_.store_;
+  store.foresee(ops);
+  store.prepare(ops);
+  store.locate();
+  executor_.is_handing_out_ = true;
   for (size_t i = 0; i < ops.size(); ++i) {
     EGRET_DCHECK(ops[i].hash == op::hash_key(ops[i].key, executor_.options_.hash_seed));
     op::LoanName lent;
@@ -375,11 +378,11 @@ void Executor::DirectLane::execute_all(std::span<const Op> ops, op::ResultTaker&
 }
 
 void Executor::DirectLane::begin(std::span<const Op> ops) {
+  EGRET_DCHECK(!executor_.is_handing_out_);
   if (executor_.direct_work_ == 0) executor_.begin_round();
   executor_.is_round_fresh_ = true;
   executor_.ops_ = ops;
   executor_.op_lanes_ = std::span(lanes_).first(ops.size());
-  executor_.store_->prepare(ops);
   executor_.counters_.direct_ops += ops.size();
   ++executor_.counters_.direct_messages;
 }

@@ -202,6 +202,7 @@ void Worker::run() {
     wait_for_events();
     take_health();
     run_passes();
+    // Nothing is gathered now, which would have to come before what the poller finds in slots: passes end behind a flush.
     if (poller_ != nullptr && poller_->poll()) run_passes();
     destroyed_ = clients_.destroy_dead();
     if (context_.pool.is_anybody_leaving()) let_leave();
@@ -246,17 +247,19 @@ void Worker::run_passes() {
 // False: answers that hold many slots should be sent first.
 bool Worker::move_requests(uint64_t until_ns) {
   poll_slots();
+  // So that durations include the time of this pass, and only that.
+  if (context_.active.awaits() || has_appended()) context_.pass_ns = context_.clock.now_ns();
   context_.active.flush();
   while (true) {
-    // So that durations include the time of this pass, and only that.
-    if (context_.active.awaits() || has_appended()) context_.pass_ns = context_.clock.now_ns();
     const bool fetched = context_.active.fetch();
     const bool resumed = resume_connections();
     const bool relayed = poll_slots();
     if (!fetched && !resumed && !relayed) return true;
     const bool goes_on = relayed || context_.active.awaits() || has_appended();  // else all that was asked is answered
-    if (goes_on) context_.active.flush();
-    if (relayed) context_.pass_ns = context_.clock.now_ns();  // what a relay answers itself is not awaited
+    if (goes_on) {
+      context_.pass_ns = context_.clock.now_ns();
+      context_.active.flush();
+    }
     is_cut_short_ = context_.pass_ns >= until_ns;
     if (is_cut_short_ || !goes_on) return true;
     if (!context_.lists.with_output.empty() && context_.active.holds_much()) return false;

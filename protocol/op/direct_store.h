@@ -4,8 +4,8 @@
 //   ops ─▶ execute_all() ─▶ their results, one after the other
 //   a kUpload without bytes ─▶ begin_part(): room in the store ─▶ the client receives into it ─▶ end_part(): how much it was
 //
-// The client may send other ops by the slots of its lane. Ops of a lane are executed in order, so call execute() and execute_all() only when
-// all that went by slots is answered. Parts of a value must come in order; each may go either way.
+// The client may send other ops by the slots of its lane. Ops of a lane are executed in order, so call execute() and execute_all()
+// only when all that went by slots is answered. Parts of a value must come in order; each may go either way.
 // Thread: the store's, which is the client's. Between begin_part() and end_part() nothing else of the store may be called.
 #pragma once
 
@@ -50,9 +50,10 @@ class DirectStore {
   // `op`: of one key, with its hash; not of a value in parts. `result.value` and `lent`, which names the value if that is lent,
   // are valid until the next call of the store. False: the client has had its share of this round; the op is to be sent.
   virtual bool execute(const Op& op, Result& result, LoanName& lent) = 0;
-  // Whether the client has something left of its share of this round: then it may call execute_all().
+  // Whether the client has something left of its share of this round: else its ops are to be sent.
   virtual bool has_share() const = 0;
-  // `ops`: at most kMostTogether, as for execute(). They stay as they are until the last result was taken.
+  // `ops`: at most kMostTogether, as for execute(). They stay as they are until the last result was taken. All are executed,
+  // whatever is left of the share.
   virtual void execute_all(std::span<const Op> ops, ResultTaker& taker) = 0;
   // Room for the next bytes of the upload that `part` names, from part.offset on: at most `most`, perhaps fewer. An
   // offset of 0 opens the upload. False: send them as ops, which will also learn why; end_part() is not called then.

@@ -134,17 +134,9 @@ bool execute(ClientLane& lane, const Op& op, Result& result, op::LoanRef& loan) 
 size_t gather(ClientLane& lane, const Op& op, Waiter* waiter) {
   EGRET_ASSERT_OWNER(lane.owner_);
   if (!lane.is_free() || (!lane.has_gathered() && !lane.begin_gathering())) return 0;
-  if (!lane.gathered_->add(op, waiter)) return 0;
-  const size_t least = wire::is_bare_get(op) ? wire::min_result_size_of_get(op.options) : wire::min_result_size(op);
-  return lane.expected_result(op, least);
-}
-
-bool answer_gathered(ClientLane& lane, size_t least) {
-  if (lane.is_answering_ || !lane.has_gathered() || lane.gathered_->size() < least) return false;
-  lane.is_answering_ = true;
-  while (lane.has_gathered()) lane.execute_gathered();
-  lane.is_answering_ = false;
-  return true;
+  const bool is_bare = wire::is_bare_get(op);
+  if (!lane.gathered_->add(op, waiter, is_bare)) return 0;
+  return lane.expected_result(op, is_bare ? wire::min_result_size_of_get(op.options) : wire::min_result_size(op));
 }
 
 bool ClientLane::begin_gathering() {
@@ -171,17 +163,24 @@ class ClientLane::GatheredResults final : public op::ResultTaker {
   ClientLane& lane_;
 };
 
-// What was appended behind them is not flushed yet, nor what their waiters append meanwhile.
-void ClientLane::execute_gathered() {
-  op::DirectStore* const store = endpoint_.direct_store(lane_);
-  const std::span<const Op> ops = gathered_->take();
-  if (store == nullptr) return fail_gathered(ops.size());  // the session is about to end
-  counters_.messages.add();
-  counters_.ops.add(ops.size());
-  counters_.direct_ops.add(ops.size());
-  durations_.record(0);
-  GatheredResults results(*this);
+bool answer_gathered(ClientLane& lane) {
+  if (lane.is_answering_ || !lane.has_gathered()) return false;
+  op::DirectStore* const store = lane.endpoint_.direct_store(lane.lane_);
+  if (store == nullptr) {  // the session is about to end
+    lane.fail_gathered();
+    return false;
+  }
+  const std::span<const Op> ops = lane.gathered_->ops();
+  lane.counters_.messages.add();
+  lane.counters_.ops.add(ops.size());
+  lane.counters_.direct_ops.add(ops.size());
+  lane.durations_.record(0);
+  ClientLane::GatheredResults results(lane);
+  lane.is_answering_ = true;
   store->execute_all(ops, results);
+  lane.is_answering_ = false;
+  lane.gathered_->clear();
+  return true;
 }
 
 void ClientLane::begin_pass() {
@@ -572,10 +571,14 @@ void ClientLane::answer_all(Slot& slot, ResultCode code) {
   for (uint32_t i = 0; i < slot.op_count; ++i) slot.waiters[i]->on_result(result);
 }
 
-void ClientLane::fail_gathered(size_t count) {
+void ClientLane::fail_gathered() {
+  if (!has_gathered()) return;
   Result result;
   result.code = ResultCode::kNotSent;
-  for (size_t i = 0; i < count; ++i) gathered_->waiter(i)->on_result(result);
+  is_answering_ = true;
+  for (size_t i = 0; i < gathered_->ops().size(); ++i) gathered_->waiter(i)->on_result(result);
+  is_answering_ = false;
+  gathered_->clear();
 }
 
 uint32_t ClientLane::expire(uint64_t before_ns) {
@@ -602,7 +605,7 @@ uint32_t ClientLane::unanswered() const {
 
 void ClientLane::fail_all() {
   EGRET_ASSERT_OWNER(owner_);
-  while (has_gathered()) fail_gathered(gathered_->take().size());
+  fail_gathered();
   if (open_ops_ > 0) slot(next_seq_).op_count = static_cast<uint16_t>(open_ops_);
   const uint64_t end = next_seq_ + (open_ops_ > 0 ? 1 : 0);
   open_ops_ = 0;

@@ -1,13 +1,13 @@
 // The client side of one lane: packs ops into messages, numbers them, keeps the window, and turns responses back into
 // results.
 //
-//   gather(op, waiter) ─▶ GatheredOps ─ flush ─▶ the store of this thread ─▶ waiter->on_result
+//   gather(op, waiter) ─▶ GatheredOps ─▶ answer_gathered(): the store of this thread ─▶ waiter->on_result
 //   append(op, waiter) ─▶ open message (encoded in its slot) ─ seal ─▶ staged write … flush of the session … server …
 //   waiter->on_result ◀─ decode ◀─ whole and expected? ◀─ fetched or delivered bytes
 //
 // A lane is first in, first out: each waiter is called exactly once, in the order in which the ops were appended, with
 // a result, kTimedOut, kSessionLost or kNotSent. A slot is reused only when its response has been seen and nobody holds it.
-// Thread: the worker's. Memory: allocated when the session opens.
+// Thread: the worker's. Memory: allocated when the session opens, and with the first op that is gathered.
 #pragma once
 
 #include <algorithm>
@@ -94,11 +94,11 @@ class ClientLane {
   // The op's result at once, if the lane's partition is this thread's, and nothing is under way in the lane (op/direct_store.h).
   // `result.value` is valid until the next call, or as long as `loan`. False: append() it.
   friend bool execute(ClientLane& lane, const op::Op& op, op::Result& result, op::LoanRef& loan);
-  // As append(), in such a lane, but without a slot: the op waits with others for answer_gathered(). 0: append() it.
+  // Likewise, but with others, at answer_gathered(). Returns what append() does; 0: not now.
   friend size_t gather(ClientLane& lane, const op::Op& op, Waiter* waiter);
-  // Executes what was gathered, if that is `least` ops or more, and calls the waiters. Call it before what was appended later is
-  // flushed. Returns whether there were as many.
-  friend bool answer_gathered(ClientLane& lane, size_t least);
+  // Executes what was gathered, and calls the waiters. Call it before what was appended later is flushed. Returns whether any op
+  // was executed.
+  friend bool answer_gathered(ClientLane& lane);
 
   // Call it within Waiter::on_result, with its result: keeps the bytes of the value in their slot until release() of
   // the returned number. 0: they cannot be kept. The slot cannot be reused meanwhile, so only a caller that needs no
@@ -147,7 +147,9 @@ class ClientLane {
   [[gnu::always_inline]] LaneProgress progress() const {
     return {.answered = oldest_,
             .oldest_sent_ns = slot(oldest_).sent_ns,
-            .is_silent = oldest_<expired_, .usual_wait_ns = usual_wait_ns_, .has_open = open_ops_> 0 || has_gathered(),
+            .is_silent = (oldest_ < expired_),
+            .usual_wait_ns = usual_wait_ns_,
+            .has_open = (open_ops_ > 0 || has_gathered()),
             .reads_in_flight = reads_in_flight_,
             .mode = mode(),
             .is_asked = is_asked(),
@@ -217,8 +219,7 @@ class ClientLane {
   // No message is under way in the lane, and no result is being handed out.
   bool is_free() const { return open_ops_ == 0 && outstanding() == 0 && has_credit() && !is_answering_; }
   bool begin_gathering();
-  void execute_gathered();
-  void fail_gathered(size_t count);
+  void fail_gathered();
   size_t expected_result(const op::Op& op, size_t least) const;
   bool open_message();
   Way choose_way();
@@ -302,6 +303,6 @@ class ClientLane {
 
 bool execute(ClientLane& lane, const op::Op& op, op::Result& result, op::LoanRef& loan);
 size_t gather(ClientLane& lane, const op::Op& op, Waiter* waiter);
-bool answer_gathered(ClientLane& lane, size_t least = 1);
+bool answer_gathered(ClientLane& lane);
 
 }  // namespace egret::rpc

@@ -422,9 +422,7 @@ void ClientSession::flush() {
 
 // What was gathered comes before what lies in slots: so it is executed before every flush of the endpoint.
 void ClientSession::answer_gathered() {
-  if (!endpoint_->limits().is_one_process || !lanes_.answer_gathered()) return;
-  has_answered_ = true;
-  count_answer();
+  if (endpoint_->limits().is_one_process && lanes_.answer_gathered()) count_answer();
 }
 
 bool ClientSession::fetch() {
@@ -432,9 +430,9 @@ bool ClientSession::fetch() {
   if (state_ != State::kOpen) return false;
   const bool is_local = endpoint_->limits().fetch_is_local;
   // On this host a poll finds only results that were asked for; the session's end shows on its control channel.
-  bool progress_at_all = std::exchange(has_answered_, false);
-  if (is_local && !must_poll_ && !is_emptying_ && !lanes_.awaits()) return progress_at_all;
+  if (is_local && !must_poll_ && !is_emptying_ && !lanes_.awaits()) return false;
   must_poll_ = false;
+  bool progress_at_all = false;
   for (bool progress = true; progress && state_ == State::kOpen;) {
     stage_fetches();
     answer_gathered();
@@ -531,7 +529,6 @@ bool ClientSession::prepare_sleep() {
   EGRET_ASSERT_OWNER(owner_);
   if (state_ != State::kOpen) return true;
   flush();  // ops that were appended while replies were sent
-  if (std::exchange(has_answered_, false)) return false;
   if (is_emptying_ && resize_if_empty()) return false;
   if (lanes_.outstanding() == 0) {
     // Nothing to wait for but the end of the session, which a local endpoint shows on its control channel.

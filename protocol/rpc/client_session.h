@@ -227,11 +227,10 @@ class ClientSession final : private WorkListener, private transport::ReadyListen
   const std::shared_ptr<SessionCounters> counters_;  // of this session and of earlier ones
   Lanes lanes_{SessionTimes{now_ns_, taken_ns_}, this};
   CreditQueue credit_{lanes_, this};
-  bool is_active_ = false;     // on_session_active() was called, and begin_pass() has not said otherwise
-  bool is_unarmed_ = false;    // begin_pass() has said so, and it was not prepared for a sleep since
-  bool must_poll_ = false;     // the endpoint may have something to tell
-  bool has_answered_ = false;  // a flush has answered ops itself, since the last fetch
-  size_t next_fetch_ = 0;      // the lane that may stage reads first, so that none starves when the read depth is small
+  bool is_active_ = false;   // on_session_active() was called, and begin_pass() has not said otherwise
+  bool is_unarmed_ = false;  // begin_pass() has said so, and it was not prepared for a sleep since
+  bool must_poll_ = false;   // the endpoint may have something to tell
+  size_t next_fetch_ = 0;    // the lane that may stage reads first, so that none starves when the read depth is small
   // Local endpoints only: whether the worker polls while it waits for responses. kIdle: it waits for nothing.
   enum class Wait : uint8_t { kIdle, kPolled, kNotPolled };
   Wait wait_ = Wait::kIdle;

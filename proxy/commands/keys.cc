@@ -188,12 +188,9 @@ Reply* new_reply(ClientContext& client, uint16_t options) {
 Outcome append(ClientContext& client, const KeyOp& what, Reply* reply) {
   rpc::ClientLane& lane = what.route.session->lanes().of(what.route.hash);
   if (client.is_alone && execute(client, what, lane, reply)) return Outcome::kDone;
-  if (const size_t expected = rpc::gather(lane, what.op, reply); expected > 0) {
-    push(client, what.op, reply, expected);
-    rpc::answer_gathered(lane, op::DirectStore::kMostTogether);
-    return Outcome::kDone;
-  }
-  const size_t expected = lane.append(what.op, reply);
+  size_t expected = rpc::gather(lane, what.op, reply);
+  if (expected == 0 && rpc::answer_gathered(lane)) expected = rpc::gather(lane, what.op, reply);  // there is room again
+  if (expected == 0) expected = lane.append(what.op, reply);
   if (expected == 0) {
     client.replies.discard(reply);
     return client.wait_for_credit(*what.route.session);

@@ -221,6 +221,14 @@ TEST_SUITE("values in parts") {
     taker.loans[6].loan->give_back();
     CHECK(partition.executor->counters().direct_ops == ops.size());
     CHECK(partition.executor->counters().direct_messages == 1);
+    for (int i = 0; i < 100; ++i) {
+      Taker again;
+      direct.execute_all(std::span(ops).last(1), again);
+      REQUIRE(again.loans[0].loan != nullptr);
+      REQUIRE(Loan::take(again.loans[0]));
+      again.loans[0].loan->give_back();
+    }
+    CHECK_MESSAGE(direct.has_share(), "what is lent is not copied");
     while (direct.has_share()) {
       Taker again;
       direct.execute_all(ops, again);
