@@ -510,7 +510,7 @@ void Partition::report(PartitionReport& report) {
   executor_->store().append_stats(op::StatGroup::kGeneral, report.store, store::Store::Since::kStart);
   report.poller = poller_.counters();
   report.executor = executor_->counters();
-  // Each was a message of its client's, with one op.
+  // Their clients count them as messages, too.
   report.poller.messages += report.executor.direct_messages;
   report.poller.ops += report.executor.direct_ops;
   report.levels = executor_->levels();

@@ -115,7 +115,7 @@ constexpr ExecutorMetric kExecutorMetrics[] = {
      "Values of 16 KiB to 1 MiB that clients of the same process sent from where the store has them, without a copy.",
      &ExecutorCounters::lent},
     {"egret_backend_direct_ops_total",
-     "Of the ops, those of clients of the same thread that took no slot: they were executed at once.",
+     "Of the ops, those of clients of the same thread that took no slot: their worker executed them there.",
      &ExecutorCounters::direct_ops},
     {"egret_backend_received_in_place_bytes_total",
      "Bytes of values that clients of the same thread received or wrote where the store keeps them, without slots.",

@@ -51,7 +51,7 @@ constexpr LaneMetric kMetrics[] = {
     {"messages", "egret_messages", "Messages sent.", &LaneCounters::messages},
     {"ops", "egret_ops", "Ops in them.", &LaneCounters::ops},
     {"direct_ops", "egret_direct_ops",
-     "Of these, ops that took no slot: their worker has the partition itself, and executed them at once.",
+     "Of these, ops that took no slot: their worker has the partition itself, and executed them there.",
      &LaneCounters::direct_ops},
     {"fetches", "egret_fetches", "Fetches of a response: over rdma READs, without second reads.",
      &LaneCounters::fetches},

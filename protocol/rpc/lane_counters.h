@@ -27,7 +27,7 @@ enum class LaneMode : uint8_t { kNone, kFetch, kReply };  // kNone: there is no 
 struct alignas(64) LaneCounters {
   base::Counter messages, ops, fetches, refetches, torn, second_reads, replies, wants, rings, timeouts;
   base::Counter asked, ringing_requests;
-  base::Counter direct_ops;  // of these, messages of one op that took no slot
+  base::Counter direct_ops;  // of these, ops that took no slot
   base::Counter stalls;
   base::Counter switches_to_reply, switches_to_fetch;
   base::Gauge mode;           // LaneMode

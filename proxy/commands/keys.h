@@ -1,6 +1,7 @@
 // Commands on one key: each becomes an op, which is appended to its lane, and a pending reply.
 //
 //   command ─▶ Op ─ route ─▶ must it wait for an earlier answer on this key? ─▶ lane.append ─▶ Reply in the queue
+//                                             of the worker's own partition: rpc::execute, or rpc::gather
 #pragma once
 
 #include <cstdint>
