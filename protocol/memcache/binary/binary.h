@@ -5,9 +5,12 @@
 //   opaque (4), CAS (8); then the body: extras, key, value
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
+#include <type_traits>
 
 namespace egret::memcache::binary {
 
@@ -102,19 +105,26 @@ char* write_head(char* out, const Head& head);
 char* write_status(char* out, uint8_t opcode, uint32_t opaque, Status status);
 inline constexpr size_t kMaxStatusPacket = kHead + 64;
 
-// Big-endian numbers.
+// Big-endian numbers. gcc takes a loop over the bytes for what it says, and makes no byte swap of it.
+template <typename T>
+T swapped(T value) {
+  static_assert(std::endian::native == std::endian::little && std::is_unsigned_v<T>);
+  static_assert(sizeof(T) == 8 || sizeof(T) == 4 || sizeof(T) == 2);
+  if constexpr (sizeof(T) == 8) return __builtin_bswap64(value);
+  if constexpr (sizeof(T) == 4) return __builtin_bswap32(value);
+  return __builtin_bswap16(static_cast<uint16_t>(value));
+}
 template <typename T>
 T read_big(const char* from) {
-  T value = 0;
-  for (size_t i = 0; i < sizeof(T); ++i) {
-    value = static_cast<T>(static_cast<T>(value << (sizeof(T) > 1 ? 8 : 0)) | static_cast<unsigned char>(from[i]));
-  }
-  return value;
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return swapped(value);
 }
 template <typename T>
 char* write_big(char* to, T value) {
-  for (size_t i = 0; i < sizeof(T); ++i) *to++ = static_cast<char>(value >> (8 * (sizeof(T) - 1 - i)));
-  return to;
+  value = swapped(value);
+  std::memcpy(to, &value, sizeof value);
+  return to + sizeof value;
 }
 
 }  // namespace egret::memcache::binary
