@@ -95,6 +95,8 @@ void check_secret(const Config& config, Findings& findings) {
     findings.warn("secret_file", "none is set, and " + scheme + " address serves whoever can reach it",
                   "make one (umask 077; head -c 32 /dev/urandom | base64 > FILE), and name a copy of it on every host, "
                   "here and to the proxies");
+  } else if (config.listen.empty()) {
+    findings.ok("secret_file", "none; nothing listens for sessions of other processes");
   } else {
     findings.ok("secret_file", "none; only users of this host (allowed_uids, allowed_gids) can connect");
   }

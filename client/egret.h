@@ -156,9 +156,13 @@ EGRET_API const char* egret_text(int code);
 /* --- set-up. Options are NAME and VALUE, as in docs/client/options.md; EGRET_E_ARGUMENT: egret_options_error() says what is
  * wrong. A file has a line "NAME: VALUE" for each. */
 EGRET_API egret_options* egret_options_new(void); /* NULL: no memory */
+/* A later value takes the place of an earlier one. */
 EGRET_API int egret_options_set(egret_options* options, const char* name, const char* value);
+/* All lines of the file; the first that is wrong ends it. */
 EGRET_API int egret_options_load(egret_options* options, const char* file);
+/* What the last call that failed found wrong; "" if none did. Valid until the next call with these options. */
 EGRET_API const char* egret_options_error(const egret_options* options);
+/* Pools that were opened with them go on. NULL is allowed. */
 EGRET_API void egret_options_free(egret_options* options);
 
 /* `options` is copied. NULL: the file that $EGRET_CONFIG names, else /etc/egret/client.yaml, else none are given: then the
@@ -171,6 +175,7 @@ EGRET_API void egret_pool_close(egret_pool* pool);
  * the pool's clients last, in its order: EGRET_E_UNAVAILABLE before that. */
 EGRET_API int egret_pool_server_of(const egret_pool* pool, const char* key, size_t key_length);
 
+/* A client of the calling thread. Connects to nothing: the first op does. */
 EGRET_API int egret_client_new(egret_pool* pool, egret_client** client);
 /* This thread's own, made on the first call, and anew after a fork; it is freed with the thread. NULL: no memory. */
 EGRET_API egret_client* egret_client_mine(egret_pool* pool);
@@ -193,16 +198,20 @@ EGRET_API int egret_get_into(egret_client* client, const char* key, size_t key_l
 /* Get and touch. */
 EGRET_API int egret_gat(egret_client* client, const char* key, size_t key_length, int64_t exptime,
                         egret_result* result);
+/* Stores it, whatever is there. EGRET_STORED. */
 EGRET_API int egret_set(egret_client* client, const char* key, size_t key_length, const void* value,
                         size_t value_length, int64_t exptime, uint32_t client_flags);
 /* As `mode` says; cas is compared if it is not 0. The result has the item's new CAS. */
 EGRET_API int egret_store(egret_client* client, int mode, const char* key, size_t key_length, const void* value,
                           size_t value_length, int64_t exptime, uint32_t client_flags, uint64_t cas,
                           egret_result* result);
+/* If `cas` is not 0, only if the item's is the same. EGRET_DELETED. */
 EGRET_API int egret_delete(egret_client* client, const char* key, size_t key_length, uint64_t cas);
 /* EGRET_NUMBER: `now` (may be NULL) is the new number. */
 EGRET_API int egret_incr(egret_client* client, const char* key, size_t key_length, uint64_t by, uint64_t* now);
+/* Likewise, but down, to 0 at least. */
 EGRET_API int egret_decr(egret_client* client, const char* key, size_t key_length, uint64_t by, uint64_t* now);
+/* Gives the item another expiry time. */
 EGRET_API int egret_touch(egret_client* client, const char* key, size_t key_length, int64_t exptime);
 /* results[i] answers keys[i]. Returns how many were hits; the first error only if there was nothing but errors. */
 EGRET_API int egret_mget(egret_client* client, const char* const* keys, const size_t* key_lengths, size_t count,
@@ -218,6 +227,7 @@ EGRET_API int egret_flush_all(egret_client* client, int64_t delay);
  * at once, where their backend is reached straight on this host. EGRET_E_AGAIN: none now; EGRET_E_ARGUMENT: the first one is
  * wrong. Of an op that cannot be sent at all the result says so. */
 EGRET_API int egret_submit(egret_client* client, const egret_op* ops, size_t count);
+/* Sends what was submitted, and does not wait for answers. */
 EGRET_API int egret_flush(egret_client* client);
 /* Never waits. Returns how many results it wrote. It also sends what was submitted, and makes sessions: beside egret_submit() a
  * program needs no other call, if it makes this one every 20 ms while ops are under way. */
@@ -237,6 +247,7 @@ EGRET_API int egret_release(egret_result* result);
  * by then (egret_pending() is 0) nothing will wake it. The number is the client's own until the program closes that
  * descriptor: then egret_fd() has another one. */
 EGRET_API int egret_fd(egret_client* client);
+/* See egret_fd(). */
 EGRET_API int egret_arm(egret_client* client);
 /* Does what is due, and calls back for each result. Returns how many results are there for egret_reap(). */
 EGRET_API int egret_progress(egret_client* client);

@@ -11,7 +11,7 @@ united=(-DEGRET_PRECOMPILE=ON -DEGRET_UNITE=ON)  # the soak builds a release as 
 export CTEST_PARALLEL_LEVEL=${CTEST_PARALLEL_LEVEL:-2}
 fuzz_seconds=3
 without_asan='^(pool_ketama_oracle|pool_placement|rpc_fetch_model|store_space)_test$'  # they compute much, and are in release
-left_out='^(accesses_of_an_op|bench_smoke|conformance_.*_long|lint_tidy_analyzer|more_mutants_build|mutation_(rpc|pool|store|paradigms|library)_.*|older_conformance|packaging_optimised_whole|rdma_conformance_(slow|fetch|reply|by_host)|rdma_encryption|rdma_losses|rdma_handshakes|rdma_interposer|rdma_library_long|rdma_omissions|rdma_older_long|rdma_bench_verbs|rdma_paradigms|rdma_paradigms_long|status_screenshots)$'  # the slow ones are for the soak
+left_out='^(accesses_of_an_op|bench_smoke|conformance_.*_long|lint_tidy_analyzer|more_mutants_build|mutation_(rpc|pool|store|paradigms|library)_.*|older_conformance|packaging_optimised_whole|rdma_conformance_(slow|dialects|fetch|reply|by_host)|rdma_encryption|rdma_losses|rdma_handshakes|rdma_interposer|rdma_library_long|rdma_omissions|rdma_older_long|rdma_bench_verbs|rdma_paradigms|rdma_paradigms_long|status_screenshots)$'  # the slow ones are for the soak
 if [[ ${1-} == --soak ]]; then
   seconds=$((60 * ${2:-60}))
   fuzz_seconds=$((seconds / 10))

@@ -123,7 +123,7 @@ def library_page():
             heading = " ".join(section[1].split())
             body.append(f".SS {roff(heading[0].upper() + heading[1:])}")
             comment = comment.replace(section[0], "/* ").replace("/* . ", "/* ", 1)
-        body += [".TP", f".B {roff(' '.join(declaration.split()))};", roff(plain(comment + behind).lstrip(".: ") or "\\&")]
+        body += [".TP", f".B {roff(' '.join(declaration.split()))};", roff(plain(comment + behind).lstrip(".: "))]
     body += [".SH STRUCTS"]
     for struct in re.findall(r"typedef struct \w+ \{.*?\} \w+;", header, re.S):
         body += [".nf", roff(struct), ".fi", ".PP"]

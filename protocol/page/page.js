@@ -98,7 +98,8 @@
         title: "Sessions", headline: (f) => whole_text(f.sessions), unit: (f) => `of ${whole_text(f.max_sessions)}`, scale: whole_text,
         lines: [{ name: "open", line: "a", of: (f) => f.sessions, text: whole_text }],
         facts: [["slot memory", (f) => bytes_text(f.session_memory)],
-          ["by shm", (f) => whole_text(f.by_shm)], ["by rdma", (f) => whole_text(f.by_rdma)], ["by tcp", (f) => whole_text(f.by_tcp)]],
+          ["by shm", (f) => whole_text(f.by_shm)], ["by rdma", (f) => whole_text(f.by_rdma)], ["by tcp", (f) => whole_text(f.by_tcp)],
+          ["of this process", (f) => whole_text(f.by_local)]],
       },
       {
         title: "Lanes awake", headline: (f) => whole_text(f.awake), unit: (f) => `of ${whole_text(f.lanes)}`, scale: whole_text,

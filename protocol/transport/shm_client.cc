@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/local/closer.h"
 #include "base/local/peer_socket.h"
 #include "base/slot_copy.h"
 #include "transport/shm.h"
@@ -250,6 +251,12 @@ Expected<std::unique_ptr<ClientEndpoint>> shm_connect(const std::string& path, c
   sockaddr_un address{};
   socklen_t length = 0;
   if (Status valid = to_socket_address(path, address, length); !valid) return valid;
+  if (base::Closer::of_process().is_full()) {
+    return Status::error(
+        "shm:" + path +
+        ": peers that are not trusted have sent this process descriptors, which it cannot close without "
+        "waiting for them; it connects to no local peer any more");
+  }
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.is_open()) return Status::system_error("socket", errno);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) < 0) {

@@ -299,11 +299,11 @@ std::vector<MetricRow> make_table() {
                    "When a name was last resolved in whole, or the file last read and accepted, as Unix time.",
                    {"source"}});
   table.push_back({"egret_proxy_backend_up", kGauge, "1 when every worker has an open session with it.", {"backend"}});
-  table.push_back(
-      {"egret_proxy_backend_info",
-       kGauge,
-       "Always 1; `transport` is shm, rdma, tcp or rdma+tcp, `address` the address of the backend of that name.",
-       {"backend", "transport", "address"}});
+  table.push_back({"egret_proxy_backend_info",
+                   kGauge,
+                   "Always 1; `transport` is shm, rdma, tcp, rdma+tcp or, in one process, local, `address` the address "
+                   "of the backend of that name.",
+                   {"backend", "transport", "address"}});
   table.push_back({"egret_proxy_backend_sessions", kGauge, "Workers that have an open session with it.", {"backend"}});
   add_transport_rows(table);
   table.push_back({"egret_proxy_backend_ejected",

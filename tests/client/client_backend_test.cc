@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -676,6 +677,35 @@ TEST_CASE("a forked child has neither sockets nor memory of its parent's session
   const pid_t child = ::fork();
   if (child == 0) ::_exit(held());
   CHECK(exit_code_of(child) == 0);
+}
+
+TEST_CASE("a program that is executed in the place of this one inherits no descriptor of its sessions") {
+  Served served;
+  int said[2];
+  REQUIRE(::pipe(said) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
+    ::dup2(said[1], STDOUT_FILENO);
+    ::dup2(said[1], STDERR_FILENO);
+    ::close_range(3, ~0u, 0);  // whatever the test was started with
+    const Pool pool = open_pool({{"backends", served.backend.address()}});
+    const Client client = new_client(pool);
+    connect(client.get());
+    if (set(client.get(), "k", "v") != EGRET_STORED) ::_exit(1);
+    ::execlp("ls", "ls", "-l", "/proc/self/fd", nullptr);
+    ::_exit(2);
+  }
+  ::close(said[1]);
+  std::string listed;
+  for (char some[4096]; ssize_t got = ::read(said[0], some, sizeof some);)
+    listed.append(some, static_cast<size_t>(got));
+  ::close(said[0]);
+  CHECK(exit_code_of(child) == 0);
+  CHECK(listed.find("pipe:") != std::string::npos);
+  for (const char* const ours : {"socket:", "memfd:egret", "eventpoll", "eventfd"}) {
+    CHECK_MESSAGE(listed.find(ours) == std::string::npos, listed);
+  }
 }
 
 TEST_CASE("a parent's death is seen by the backend although its child lives") {

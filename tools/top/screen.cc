@@ -36,7 +36,8 @@ const std::vector<FigureLine>& lines_of(Kind kind) {
   static const std::vector<FigureLine> backend = {
       {"ops", {"ops", "gets", "sets", "misses", "hit_ratio", "hit_ratio_since_start"}},
       {"memory", {"bytes", "limit", "items", "evictions", "evicted_unfetched", "no_memory"}},
-      {"sessions", {"sessions", "max_sessions", "by_shm", "by_rdma", "by_tcp", "session_memory", "lanes", "awake"}},
+      {"sessions",
+       {"sessions", "max_sessions", "by_shm", "by_rdma", "by_tcp", "by_local", "session_memory", "lanes", "awake"}},
       {"messages", {"messages", "ops_per_message"}},
   };
   static const std::vector<FigureLine> none;

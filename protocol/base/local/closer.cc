@@ -22,7 +22,11 @@ void Closer::close(UniqueFd descriptor) {
   if (!descriptor.is_open()) return;
   const std::lock_guard lock(mutex_);
   waiting_.push_back(std::move(descriptor));
-  if (waiting_.size() > idle_ && threads_ < kMostThreads && may_start_helper_threads()) start_thread();
+  if (!may_start_helper_threads()) {
+    kept_.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  if (waiting_.size() > idle_ && threads_ < kMostThreads) start_thread();
   filled_.notify_one();
 }
 

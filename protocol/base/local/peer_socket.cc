@@ -38,10 +38,22 @@ void take_descriptors(msghdr& message, std::vector<UniqueFd>& descriptors) {
   }
 }
 
+// Whether the next message brings descriptors. They stay in the queue: this process gets none.
+bool next_brings_descriptors(int socket) {
+  std::byte first;
+  iovec piece{&first, sizeof first};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  // Without room for them they show by a flag.
+  return ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_PEEK) >= 0 && (message.msg_flags & MSG_CTRUNC) != 0;
+}
+
 // Whether its queue is known to hold no descriptor any more.
 bool is_drained(int socket) {
   std::array<std::byte, 4096> dropped;
   for (int i = 0; i < kMostDrained; ++i) {
+    if (next_brings_descriptors(socket)) return false;
     std::vector<UniqueFd> descriptors;
     const FromPeer got = receive_from_peer(socket, dropped, descriptors);
     if (!descriptors.empty()) {
