@@ -10,6 +10,7 @@ import pytest
 
 from preloaded import RUN
 from servers import SLACK, SUT, Egret, EgretPool, stats_of
+from test_client_authentication import AuthenticatedEgret
 from test_real_clients import CLIENTS, SCRIPTS
 
 pytestmark = pytest.mark.skipif(SUT != "egret", reason="Egret's own")
@@ -310,6 +311,40 @@ def test_a_number_that_is_used_again_is_another_socket(egret, preloaded):
     assert said == []
 
 
+def test_passwords_are_asked_for_as_over_the_socket(preloaded, tmp_path):
+    users = tmp_path / "users"
+    users.write_text("anna:secret\n")
+    users.chmod(0o600)
+    found = AuthenticatedEgret(users)
+    try:
+        said = preloaded.run("""
+            import struct
+            def packet(opcode, key=b"", value=b""):
+                return struct.pack(">BBHBBHIIQ", 0x80, opcode, len(key), 0, 0, 0, len(key) + len(value), 0, 0) + key + value
+            def status(sock, request):
+                sock.sendall(request)
+                head = b""
+                while len(head) < 24: head += sock.recv(24 - len(head))
+                body = struct.unpack(">I", head[8:12])[0]
+                while body: body -= len(sock.recv(body))
+                return struct.unpack(">H", head[6:8])[0]
+            sock = connect()
+            say(ask(sock, b"get k\\r\\n"))
+            sock = connect()
+            say(ask(sock, b"set auth 0 0 10\\r\\nanna wrong\\r\\n"))
+            sock = connect()
+            say(ask(sock, b"set auth 0 0 11\\r\\nanna secret\\r\\n"), ask(sock, b"set k 0 0 1\\r\\nx\\r\\n"), ask(sock, b"get k\\r\\n", b"END\\r\\n"))
+            sock = connect()
+            say(status(sock, packet(0x00, b"k")), sock.recv(1))
+            sock = connect()
+            say([status(sock, each) for each in (packet(0x21, b"PLAIN", b"\\0anna\\0secret"), packet(0x00, b"k"))])
+            """, *found.address)
+    finally:
+        found.stop()
+    assert said == ["b'CLIENT_ERROR unauthenticated\\r\\n'", "b'CLIENT_ERROR authentication failure\\r\\n'",
+                    "b'STORED\\r\\n' b'STORED\\r\\n' b'VALUE k 0 1\\r\\nx\\r\\nEND\\r\\n'", "32 b''", "[0, 0]"], preloaded.log()
+
+
 def test_a_killed_proxy_is_a_closed_connection(egret, preloaded):
     program = preloaded.start("""
         sock = connect()
@@ -365,6 +400,60 @@ def test_a_killed_backend_is_answered_as_over_the_socket(egret, preloaded):
     program.stdin.flush()
     said, _ = program.communicate(timeout=60 * SLACK)
     assert said == "b'STORED\\r\\n'\n", said + preloaded.log()
+
+
+def test_daemons_are_replaced_under_load(egret, preloaded):
+    """Of each answered set the next get finds the value, or nothing where the backend is a new one."""
+    program = preloaded.start("""
+        asked = []
+        def listen():
+            for line in sys.stdin: asked.append(line)
+            asked.append(None)
+        threading.Thread(target=listen, daemon=True).start()
+        def get(sock):
+            sock.sendall(b"get k\\r\\n")
+            heard = b""
+            while not heard.endswith(b"END\\r\\n") and not (heard.startswith(b"SERVER_ERROR") and heard.endswith(b"\\r\\n")):
+                more = sock.recv(65536)
+                if not more: raise OSError("closed")
+                heard += more
+            return heard
+        sock, number, done, wanted, wrong, errors = None, 0, 0, None, 0, 0
+        while True:
+            if wanted is None and asked:
+                if asked.pop(0) is None: break
+                wanted = done + 200
+            try:
+                sock = sock or connect()
+                number += 1
+                if ask(sock, b"set k 0 0 8\\r\\n%08d\\r\\n" % number) != b"STORED\\r\\n": raise OSError("not stored")
+                heard = get(sock)
+                if heard.startswith(b"SERVER_ERROR"): raise OSError("not found")
+                wrong += heard not in (b"VALUE k 0 8\\r\\n%08d\\r\\nEND\\r\\n" % number, b"END\\r\\n")
+                done += 1
+            except OSError:
+                errors += 1
+                sock = None
+                time.sleep(0.01)
+            if wanted is not None and done >= wanted:
+                wanted = None
+                say("goes on")
+        say(wrong, "wrong")
+        """, *egret.address)
+
+    def wait_for_more():
+        program.stdin.write("\n")
+        program.stdin.flush()
+        assert program.stdout.readline() == "goes on\n", preloaded.log()
+
+    wait_for_more()
+    for replace in (lambda: (egret.proxies[0].stop(), egret.start_proxy(0)), lambda: (egret.backend.stop(), egret.start_backend()), lambda: (egret.proxies[0].kill(), egret.start_proxy(0))):
+        replace()
+        assert egret.wait_ready(0)
+        wait_for_more()
+    said, _ = program.communicate(timeout=60 * SLACK)
+    assert said == "0 wrong\n", said + preloaded.log()
+    assert preloaded.served()[0] > 400, preloaded.log()
 
 
 def test_a_pool_is_one_server_to_the_program(preloaded):
