@@ -2,7 +2,7 @@
 """libmemcached.py RUNTESTS BUILD: libmemcached's own tests against egret-memcached, over sockets and with the preload library.
 
 RUNTESTS is the program of that name that upstream's build makes with -DBUILD_TESTING=ON (its README: Testing); nothing of it is here.
-It starts the servers itself, as $MEMCACHED_BINARY.
+It starts the servers itself, as $MEMCACHED_BINARY. The yardstick is the memcached that $MEMCACHED names, else the installed one.
 
     each test case ─▶ memcached, the yardstick ─▶ its sections that passed ─┐
                   ├─▶ egret-memcached, over sockets  ───────────────────────┼─▶ all of these passed, too
@@ -31,6 +31,7 @@ OVER_UDP = re.compile("udp=1|^bin/memcp($|/with server(/okay)?$)")  # and what h
 OF_OLD_MEMCACHED = re.compile(r"^bin/memcapable($|/with server($|/ascii))")
 SECONDS = 300  # of a case; a case that takes longer hangs
 ENDS = " (ends without a signal)"
+MEMCACHED = os.environ.get("MEMCACHED", "memcached")  # the yardstick
 AGAIN = 3  # runs of a case that has failed, with memcached and with Egret
 LEAST_SECTIONS = 424  # memcached 1.6.18 passes so many of libmemcached 1.1.4
 LEAST_SLOT_OPS = 150_000  # of them 192,002 went by slots
@@ -131,9 +132,9 @@ def main():
         folder = pathlib.Path(name)
         folder.chmod(0o755)
         egret = wrapper(folder, BUILD / "egret-memcached")
-        yardstick = Way("memcached", "memcached", folder)
+        yardstick = Way("memcached", MEMCACHED, folder)
         ways = [Way("sockets", egret, folder), Way("preloaded", egret, folder, is_preloaded=True)]
-        version = re.search(r"(\d+)\.(\d+)\.(\d+)", subprocess.run(["memcached", "--version"], capture_output=True, text=True, check=True).stdout)
+        version = re.search(r"(\d+)\.(\d+)\.(\d+)", subprocess.run([MEMCACHED, "--version"], capture_output=True, text=True, check=True).stdout)
         is_old = tuple(map(int, version.groups())) < (1, 6, 45)
         passed, wrong = 0, []
         for case in cases():
