@@ -40,7 +40,7 @@ void take_descriptors(msghdr& message, std::vector<UniqueFd>& descriptors) {
 
 // Whether the next message brings descriptors. They stay in the queue: this process gets none.
 bool next_brings_descriptors(int socket) {
-  std::byte first;
+  std::byte first{};
   iovec piece{&first, sizeof first};
   msghdr message{};
   message.msg_iov = &piece;
