@@ -394,8 +394,8 @@ void Executor::DirectLane::begin(std::span<const Op> ops) {
     lent = executor_.lend(index, result);
     result.further = {};  // of a value that cannot be lent, its first piece
   }
-  executor_.direct_work_ +=
-      1 + result.work + static_cast<uint32_t>(result.value.size() / rpc::SlotPoller::kBytesPerWork);
+  const size_t copied = lent.loan == nullptr ? result.value.size() : 0;
+  executor_.direct_work_ += 1 + result.work + static_cast<uint32_t>(copied / rpc::SlotPoller::kBytesPerWork);
   return result;
 }
 
