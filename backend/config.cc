@@ -136,8 +136,8 @@ Status parse_slot_size(const Options& options, const char* name, uint32_t& size)
 }
 
 // Makes default slots smaller if a whole window of them would take too much memory, since a smaller window costs more.
-// First request slots of tcp shrink to the size that other transports have, since all that longer ones save is messages of
-// large sets. Then the larger of the two sizes is halved.
+// Request slots of tcp are longer than those of other transports, to save messages of large sets: they are cut to the usual size
+// first. Then the larger of the two sizes is halved.
 void shrink_defaults(const Options& options, const wire::RegionLayout& wanted, SessionSize& size) {
   wire::RegionLayout layout = wanted;
   const auto spare = [&](const char* name, uint32_t slot) {

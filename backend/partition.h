@@ -170,7 +170,8 @@ class Partition final : private rpc::DeliveryRelay, private transport::ReadyList
   std::vector<AttachedSession> sessions_;  // by number
   uint32_t empty_rounds_ = 0;
   rpc::SpinJudge spin_judge_;
-  bool polls_on_ = false;  // during the present empty rounds: local lanes are not put to sleep at once
+  bool polls_on_ =
+      false;  // in the present empty rounds lanes of local clients are polled on, and not put to sleep at once
   bool stopping_ = false;
   bool is_driven_ = false;
   bool is_signalled_ = false;  // driven: signals may be there

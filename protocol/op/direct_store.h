@@ -50,7 +50,7 @@ class DirectStore {
   // `op`: of one key, with its hash; not of a value in parts. `result.value` and `lent`, which names the value if that is lent,
   // are valid until the next call of the store. False: the client has had its share of this round; the op is to be sent.
   virtual bool execute(const Op& op, Result& result, LoanName& lent) = 0;
-  // Whether the client has something left of its share of this round: else its ops are to be sent.
+  // False: the client has used its share of this round; its further ops go by slots.
   virtual bool has_share() const = 0;
   // `ops`: at most kMostTogether, as for execute(). They stay as they are until the last result was taken. All are executed,
   // whatever is left of the share.

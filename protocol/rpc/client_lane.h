@@ -94,7 +94,8 @@ class ClientLane {
   // The op's result at once, if the lane's partition is this thread's, and nothing is under way in the lane (op/direct_store.h).
   // `result.value` is valid until the next call, or as long as `loan`. False: append() it.
   friend bool execute(ClientLane& lane, const op::Op& op, op::Result& result, op::LoanRef& loan);
-  // Likewise, but with others, at answer_gathered(). Returns what append() does; 0: not now.
+  // Where execute() could be called, too: keeps the op until answer_gathered(), to be executed together with others. Returns what
+  // append() does; 0: append() it.
   friend size_t gather(ClientLane& lane, const op::Op& op, Waiter* waiter);
   // Executes what was gathered, and calls the waiters. Call it before what was appended later is flushed. Returns whether any op
   // was executed.

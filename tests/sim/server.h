@@ -72,7 +72,7 @@ class Partition final : private rpc::DeliveryRelay {
     const rpc::LaneId id;
     const rpc::LaneBinding binding;
     transport::SameProcess& same_process;
-    std::vector<op::Op> together;  // that are being executed
+    std::vector<op::Op> together;  // the ops of the present call
     std::vector<rpc::LaneId> lanes;
   };
 

@@ -8,8 +8,8 @@
 using egret::rpc::YieldJudge;
 
 namespace {
-constexpr uint64_t kNobodyNs = 300, kTurnsNs = 120'000, kSliceNs = 3'000'000;  // what a yield lasts
-constexpr uint64_t kWokenNs = 15'000, kQueuedNs = 300'000;                     // and a sleep
+constexpr uint64_t kNobodyNs = 300, kTurnsNs = 120'000, kSliceNs = 3'000'000;  // lengths of yields
+constexpr uint64_t kWokenNs = 15'000, kQueuedNs = 300'000;                     // and of sleeps
 
 // What a yield and a sleep last, and that one of so many yields brings the answer.
 struct World {

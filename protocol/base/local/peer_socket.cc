@@ -45,7 +45,7 @@ bool next_brings_descriptors(int socket) {
   msghdr message{};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
-  // Without room for them they show by a flag.
+  // There is no room for descriptors, so the kernel says by a flag that there are some.
   return ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_PEEK) >= 0 && (message.msg_flags & MSG_CTRUNC) != 0;
 }
 
