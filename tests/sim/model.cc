@@ -75,6 +75,7 @@ std::unique_ptr<Model::Draft> Model::draw_op(bool sends_parts) {
 bool Model::append(const Draft& draft, rpc::ClientLane& lane, uint64_t session_id) {
   OpRecord& record = record_of(draft);
   is_sent(record, session_id, lane.number());
+  if (rng_.percent(20) && !kept_.read_one(rng_)) fail("a value that was lent has changed before it was given back");
   Result result;
   op::LoanRef loan;
   if (rpc::execute(lane, draft.op, result, loan)) {
@@ -131,6 +132,19 @@ void Model::check_answer(OpRecord& record, const Result& result) {
   if (on_answer) on_answer(record);
 }
 
+// Of a get: all of its value, read now, or later.
+void Model::check_loan(const OpRecord& record, const Result& result) {
+  std::string expected = pattern(record.id, record.value_length);
+  if (result.value != (*result.loan)->pieces().front() || result.version != record.id ||
+      KeptLoans::read(*result.loan->operator->()) != expected)
+    fail("op " + std::to_string(record.id) + " was lent another value");
+  if (rng_.percent(50)) kept_.keep(std::move(*result.loan), std::move(expected));
+}
+
+void Model::give_back_loans() {
+  if (!kept_.read_all(rng_)) fail("a value that was lent has changed before it was given back");
+}
+
 void Model::check_value(const OpRecord& record, const Result& result) {
   const auto mismatch = [&](const char* what) {
     fail("op " + std::to_string(record.id) + " (" + op::to_string(record.code) + ") got another's " + what + ": " +
@@ -155,6 +169,7 @@ void Model::check_value(const OpRecord& record, const Result& result) {
           (result.is_partial() && result.version != record.id && !is_kept)) {
         mismatch("value");
       }
+      if (result.loan != nullptr) check_loan(record, result);
   }
 }
 
@@ -199,6 +214,12 @@ Result Model::execute(const Op& op, uint64_t session_id, uint32_t lane) {
   }
   result.cas = id;
   return result;
+}
+
+op::LoanName Model::lend(ModelLoans& loans, const Result& result, rpc::LaneId borrower) {
+  if (result.code != ResultCode::kHit || result.value.empty() || result.is_partial() || rng_.percent(30)) return {};
+  ++lent_;
+  return loans.lend(result.value, borrower, rng_);
 }
 
 // An op of one message: once, where it was sent to, behind those that were sent there before.

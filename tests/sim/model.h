@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "model_loans.h"
 #include "model_uploads.h"
 #include "rng.h"
 #include "rpc/client_lane.h"
@@ -88,6 +89,11 @@ class Model {
   uint64_t timed_out() const { return timed_out_; }
   uint64_t lost() const { return lost_; }
   const ModelUploads& uploads() const { return uploads_; }
+  // The handler's side: lends the value of some results, to a client that takes loans.
+  op::LoanName lend(ModelLoans& loans, const op::Result& result, rpc::LaneId borrower);
+  // The client's side: those that it has kept are read and given back.
+  void give_back_loans();
+  uint64_t lent() const { return lent_; }
   void lane_dropped(uint64_t session_id, uint32_t lane) { uploads_.drop_lane(session_id, lane); }
   bool is_settled() const { return answered_ == appended_; }
   // Called within on_result, after the check: a test's own follow-up.
@@ -104,6 +110,7 @@ class Model {
  private:
   void is_not_sent(const OpRecord& record);
   void check_value(const OpRecord& record, const op::Result& result);
+  void check_loan(const OpRecord& record, const op::Result& result);
   void check_order(OpRecord& record, const op::Op& op, uint64_t session_id, uint32_t lane);
   op::Result answer_part(OpRecord& record, const op::Op& op, uint64_t session_id, uint32_t lane);
   op::Result answer_chunk(const OpRecord& record, const op::Op& op);
@@ -115,6 +122,8 @@ class Model {
   uint64_t appended_ = 0, answered_ = 0, timed_out_ = 0, lost_ = 0;
   std::set<uint64_t> hostile_;
   ModelUploads uploads_;
+  KeptLoans kept_;
+  uint64_t lent_ = 0;
   std::string failure_;
   std::string answer_value_;
 };
@@ -126,17 +135,29 @@ class ModelHandler : public rpc::OpHandler {
   ModelHandler(Model& model, uint32_t partition, std::function<void()> pause)
       : model_(model), partition_(partition), pause_(std::move(pause)) {}
 
-  void begin_round() override { pause_(); }
+  void begin_round() override {
+    loans_.take_back();
+    pause_();
+  }
   void foresee(std::span<op::Op>) override { pause_(); }
   void prepare(std::span<op::Op> ops, std::span<const rpc::LaneId> lanes) override;
   void locate() override;
   op::Result execute(size_t index) override;
+  op::LoanName lend(size_t index, const op::Result& result) override {
+    return model_.lend(loans_, result, lanes_[index]);
+  }
   void lane_attached(rpc::LaneId lane, const rpc::LaneBinding& binding) override {
     sessions_[lane] = binding.session_id;
   }
   void lane_dropped(rpc::LaneId lane) override {
     model_.lane_dropped(sessions_.at(lane), partition_);
     sessions_.erase(lane);
+    loans_.revoke(lane);
+  }
+  // Values that are lent and have not come back, as far as the client has given them back.
+  size_t lent() {
+    loans_.take_back();
+    return loans_.count();
   }
 
  protected:
@@ -151,6 +172,7 @@ class ModelHandler : public rpc::OpHandler {
  private:
   const std::function<void()> pause_;
   std::map<rpc::LaneId, uint64_t> sessions_;
+  ModelLoans loans_;
   std::span<op::Op> ops_;
   std::span<const rpc::LaneId> lanes_;
   size_t next_ = 0;

@@ -56,15 +56,17 @@ TEST_CASE("shm: every op is executed once, in order, and answered once with its 
 }
 
 TEST_CASE("one process: every op is executed once, in order, and answered once with its own result") {
-  uint64_t served_by_others = 0, served_at_flush = 0, direct_ops = 0, together = 0;
+  uint64_t served_by_others = 0, served_at_flush = 0, direct_ops = 0, together = 0, lent = 0;
   for_each_seed(1500, [&](uint64_t seed) {
     Scenario scenario = any_scenario(seed);
     scenario.is_one_process = true;
+    scenario.model.large_percent = 8;
     World world(seed, scenario, [](World& of, uint32_t partition) { return std::make_unique<Dear>(of, partition); });
     world.run();
     served_at_flush += scenario.clients == 1 ? world.server_counters().messages : 0;
     direct_ops += world.server.direct_ops;
     together += world.server.together;
+    lent += world.model.lent();
     served_by_others += world.network.counters().rings;
     if (scenario.clients == 1) CHECK(world.network.counters().rings + world.network.counters().deliveries == 0);
     return outcome(world);
@@ -73,6 +75,7 @@ TEST_CASE("one process: every op is executed once, in order, and answered once w
   CHECK(is_met(served_by_others));
   CHECK(is_met(direct_ops));
   CHECK(is_met(together));
+  CHECK(is_met(lent));
 }
 
 TEST_CASE("one process: what is sent while a lane is behind is executed, too, however much it is") {

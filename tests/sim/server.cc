@@ -90,16 +90,48 @@ void Partition::report_broken() {
 }
 
 void Partition::FlushedLane::on_flush() {
+  EGRET_CHECK(!is_receiving);
   partition.server_.network.acting_partition = partition.number_;
   partition.poller_.serve(id);
 }
 
 // As backend::Executor::DirectLane. Every other op goes by a slot.
-bool Partition::FlushedLane::execute(const op::Op& op, op::Result& result, op::LoanName&) {
+bool Partition::FlushedLane::execute(const op::Op& op, op::Result& result, op::LoanName& lent) {
   if (partition.server_.rng.percent(50)) return false;
   begin({&op, 1});
-  result = partition.handler_.execute(0);
+  result = perform(0, lent);
   return true;
+}
+
+op::Result Partition::FlushedLane::perform(size_t index, op::LoanName& lent) {
+  const op::Result result = partition.handler_.execute(index);
+  if (result.total_length >= rpc::SlotPoller::kLeastKept) lent = partition.handler_.lend(index, result);
+  return result;
+}
+
+// Room for less than was asked for, in one to three pieces.
+bool Partition::FlushedLane::begin_part(const op::Op& part, uint32_t most, op::PartRoom& place) {
+  EGRET_CHECK(!is_receiving);
+  Rng& rng = partition.server_.rng;
+  const uint32_t left = std::min(most, part.length - part.offset);
+  if (left == 0 || rng.percent(40)) return false;
+  room.assign(rng.between(1, left), '\0');
+  for (std::span<char> free = room; !free.empty();) {
+    const size_t size = place.count == 2 ? free.size() : rng.between(1, static_cast<uint32_t>(free.size()));
+    place.add(free.first(size));
+    free = free.subspan(size);
+  }
+  return is_receiving = true;
+}
+
+void Partition::FlushedLane::end_part(const op::Op& part, uint32_t length) {
+  EGRET_CHECK(std::exchange(is_receiving, false));
+  if (length == 0) return;
+  op::Op received = part;
+  received.value = std::string_view(room).substr(0, length);
+  begin({&received, 1});
+  partition.handler_.execute(0);
+  ++partition.server_.direct_parts;
 }
 
 bool Partition::FlushedLane::has_share() const {
@@ -110,12 +142,14 @@ void Partition::FlushedLane::execute_all(std::span<const op::Op> ops, op::Result
   begin(ops);
   if (ops.size() > 1) partition.server_.together += ops.size();
   for (size_t i = 0; i < ops.size(); ++i) {
-    op::Result result = partition.handler_.execute(i);
-    taker.on_result(i, result, {});
+    op::LoanName lent;
+    op::Result result = perform(i, lent);
+    taker.on_result(i, result, lent);
   }
 }
 
 void Partition::FlushedLane::begin(std::span<const op::Op> ops) {
+  EGRET_CHECK(!is_receiving);
   partition.server_.network.acting_partition = partition.number_;
   together.assign(ops.begin(), ops.end());
   lanes.assign(ops.size(), id);

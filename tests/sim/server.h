@@ -66,14 +66,17 @@ class Partition final : private rpc::DeliveryRelay {
     bool has_share() const override;
     void execute_all(std::span<const op::Op> ops, op::ResultTaker& taker) override;
     void begin(std::span<const op::Op> ops);
-    bool begin_part(const op::Op&, uint32_t, op::PartRoom&) override { return false; }
-    void end_part(const op::Op&, uint32_t) override {}
+    op::Result perform(size_t index, op::LoanName& lent);
+    bool begin_part(const op::Op& part, uint32_t most, op::PartRoom& room) override;
+    void end_part(const op::Op& part, uint32_t length) override;
     Partition& partition;
     const rpc::LaneId id;
     const rpc::LaneBinding binding;
     transport::SameProcess& same_process;
     std::vector<op::Op> together;  // the ops of the present call
     std::vector<rpc::LaneId> lanes;
+    std::string room;  // of the part that is being received
+    bool is_receiving = false;
   };
 
   bool read_messages();
@@ -175,6 +178,7 @@ class Server {
   uint64_t processes = 0;           // before the present one
   uint64_t direct_ops = 0;          // executed without a slot
   uint64_t together = 0;            // of these, with others
+  uint64_t direct_parts = 0;        // received in the store
   uint64_t rings_relayed = 0;       // by homes to other partitions
   uint64_t deliveries_relayed = 0;  // by partitions to homes
   std::vector<std::unique_ptr<rpc::OpHandler>> handlers;

@@ -173,6 +173,7 @@ World::World(uint64_t world_seed, const Scenario& given, const MakeHandler& make
       if (scenario.pause_max_ns > 0) pass_time(rng.below(static_cast<uint32_t>(scenario.pause_max_ns)));
       preempt();
     });
+    handlers_.push_back(handler.get());
     server.add_partition(std::move(handler));
   }
   if (scenario.relayed.is_on) relay = std::make_unique<SimRelay>(*this);
@@ -315,7 +316,17 @@ void World::run(uint64_t max_steps) {
   const bool ended = run_until(is_done, max_steps);
   if (model.has_failed()) return;
   if (stuck) model.fail("lost wake-up: nothing moves any more, but these wait:" + model.unanswered());
+  check_loans();
   if (!ended) model.fail("no end after " + std::to_string(max_steps) + " steps; these wait:" + model.unanswered());
+}
+
+// What was lent comes back. (What a session did not live to take comes back when its lanes go.)
+void World::check_loans() {
+  model.give_back_loans();
+  if (scenario.model.may_be_lost || scenario.model.may_time_out) return;
+  for (ModelHandler* const handler : handlers_) {
+    if (handler->lent() > 0) model.fail("values are lent that nobody has");
+  }
 }
 
 rpc::LaneCounters World::client_counters() const {

@@ -189,6 +189,9 @@ class World {
   bool skip_to_tick();
   bool seems_quiet() const;
 
+  void check_loans();
+
+  std::vector<ModelHandler*> handlers_;
   std::set<size_t> busy_;  // actors whose turn is under way
 };
 
