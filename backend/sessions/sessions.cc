@@ -343,13 +343,17 @@ void Sessions::on_proof(Session& session, std::span<const std::byte> frame) {
 }
 
 // The peer has proved who it is, so its hello is acted on from here.
+// Of several connections of one worker the newest counts: the worker has given up the others. Hellos may be read in another
+// order than connections came.
 void Sessions::admit(Session& session) {
+  const std::vector<uint64_t> others = ledger_.of_worker(session.hello.worker_id);
+  if (std::ranges::any_of(others, [&](uint64_t id) { return id > session.id; })) {
+    return close(session, "its worker has connected again meanwhile");
+  }
   const std::string excess =
       access::place_excess(config_.quota, ledger_, session.hello.worker_id, session.endpoint->peer_group());
   if (!excess.empty()) return refuse(session, excess);
-  // Two waiting sessions of one worker: the worker has given up the older one.
-  const std::vector<uint64_t> older = ledger_.of_worker(session.hello.worker_id);
-  for (const uint64_t id : older) close(*sessions_.at(id), "replaced by a new session of the same worker");
+  for (const uint64_t id : others) close(*sessions_.at(id), "replaced by a new session of the same worker");
   session.state = Session::State::kWaiting;
   ledger_.admit(session.id, session.hello.worker_id);
   if (Status let = session.endpoint->let_join(); !let) return refuse(session, let.message());

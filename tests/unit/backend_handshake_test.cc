@@ -333,6 +333,28 @@ TEST_CASE(
   CHECK(client.session().counters().signs.failures.get() == 0);
 }
 
+TEST_CASE("of two connections of one worker the newer one has the session, whichever hello is read first") {
+  Guarded guarded;
+  const uint64_t worker = random_id();
+  const auto prove = [](Knock& knock, const Frame& hello) {
+    knock.say(hello);
+    REQUIRE(knock.hear_challenge());
+    knock.say(knock.proof());
+  };
+  Knock older(guarded.backend.address), newer(guarded.backend.address);
+  prove(newer, newer.hello(worker));
+  REQUIRE(Knock::type_of(newer.hear()) == wire::FrameType::kGrant);
+  prove(older, older.hello(worker));
+  CHECK(older.is_hung_up(5000));
+  CHECK(has(guarded.backend.log(), "its worker has connected again meanwhile"));
+  CHECK_FALSE(newer.is_hung_up(0));
+
+  Knock newest(guarded.backend.address);
+  prove(newest, newest.hello(worker));
+  CHECK(Knock::type_of(newest.hear()) == wire::FrameType::kGrant);
+  CHECK(newer.is_hung_up(5000));
+}
+
 TEST_CASE("a peer has no more sessions than sessions_per_peer; one that replaces another of its worker is none more") {
   BackendProcess backend({"sessions_per_peer=3"});
   std::vector<std::unique_ptr<RawSession>> sessions;
