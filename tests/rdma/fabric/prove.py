@@ -216,6 +216,26 @@ def prove_interrupts():
         backend.stop()
 
 
+def prove_orders():
+    """What a card may do and Soft-RoCE does not: lines of a READ or a WRITE take place one by one, the first at first and the others in any order; completions
+    are told late; a channel wakes its thread for nothing. Every answer is right and no session ends, whether results are fetched or pushed, and whether the
+    worker polls or sleeps."""
+    for mode in "fetch", "reply", "auto":
+        proxy_tears = "write:64:shuffled:5" if mode == "reply" else "write:64:shuffled:5,read:64:shuffled:5:later"
+        backend = start_backend(tear="write:64:shuffled:5", withhold="3", spurious="every 2")
+        proxy = start_proxy(options={"fetch_mode": mode, "workers": 2}, tear=proxy_tears, withhold="3", spurious="every 2")
+        check_served(proxy)
+        values(proxy)
+        while_asked_now_and_then(backend, proxy)
+        for daemon in backend, proxy:
+            seen = daemon.counts()
+            print(f"{mode}, {daemon.daemon.name}:", {name: seen[name] for name in ("torn", "pieces", "withheld", "spurious_events", "completion_events")}, flush=True)
+            check("verbs are torn, completions withheld, events spurious", [seen[name] > 0 for name in ("torn", "withheld", "spurious_events")], [True] * 3)
+        check("no session was lost", "session_lost" in proxy.log(), False)
+        proxy.stop()
+        backend.stop()
+
+
 def prove_networks():
     ip("addr", "add", f"{V6}/64", "dev", LINK, "nodad")
     backend = start_backend([f"rdma:[{V6}]:11312", "rdma:*:11311"])
@@ -268,5 +288,5 @@ def prove_refusals():
     check("it says why", [bool(re.search("iWARP.* WRITE with immediate", line)) for line in done.stderr.splitlines() if "cannot listen" in line], [True])
 
 
-PARTS = {"options": prove_options, "limits": prove_limits, "thread_domains": prove_thread_domains, "growth": prove_growth, "interrupts": prove_interrupts, "networks": prove_networks, "namespaces": prove_namespaces, "refusals": prove_refusals}
+PARTS = {"options": prove_options, "limits": prove_limits, "thread_domains": prove_thread_domains, "growth": prove_growth, "interrupts": prove_interrupts, "orders": prove_orders, "networks": prove_networks, "namespaces": prove_namespaces, "refusals": prove_refusals}
 run(PARTS, "EGRET_FABRIC_PARTS", "every option reached the queue pairs, and sessions served with less")

@@ -3,6 +3,7 @@
 //   EGRET_COUNT_VERBS_FILE   where the counters are mapped (counter_file.h); "%p" becomes the process id
 //   EGRET_VERBS_FAIL, EGRET_VERBS_SLOW   which calls fail, which take longer (fail_plan.h)
 //   EGRET_VERBS_TEAR, EGRET_VERBS_SWALLOW   which verbs take place in pieces, or not at all (tear_plan.h)
+//   EGRET_VERBS_WITHHOLD, EGRET_VERBS_SPURIOUS   completions that are told later, events of none (telling.h)
 //   EGRET_VERBS_HIDE         what the device is to lack (fail_plan.h)
 //   EGRET_VERBS_LIMIT, EGRET_VERBS_HAVE   what it gives at most, and has besides (limits.h)
 //   EGRET_VERBS_YIELD        if set, a poll that finds nothing gives the processor away: in a guest with fewer
@@ -44,6 +45,7 @@
 #include "pieces.h"
 #include "queue_pairs.h"
 #include "tear_plan.h"
+#include "telling.h"
 
 // In the header these are macros that choose among the functions below.
 #undef ibv_reg_mr
@@ -200,7 +202,8 @@ bool flushes_are_hidden() {
 
 int poll_cq(ibv_cq* cq, int most, ibv_wc* completions) {
   if (must_fail(Call::kPollCq)) return -1;
-  const int found = provider_of(cq->context).ops.poll_cq(cq, most, completions);
+  const auto provider = provider_of(cq->context).ops.poll_cq;
+  const int found = bring(cq, most, completions, [&](int room, ibv_wc* into) { return provider(cq, room, into); });
   count(Counter::kPolls);
   if (found <= 0) {
     count(Counter::kEmptyPolls);
@@ -229,7 +232,9 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) {
   if (solicited_only != 0 && !are_solicited_events_within_limits()) return EOPNOTSUPP;
   count(Counter::kArms);
   if (solicited_only != 0) count(Counter::kSolicitedArms);
-  return provider_of(cq->context).ops.req_notify_cq(cq, solicited_only);
+  const int error = provider_of(cq->context).ops.req_notify_cq(cq, solicited_only);
+  if (error == 0) asked(cq);
+  return error;
 }
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes) {
@@ -390,11 +395,15 @@ EGRET_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
     return nullptr;
   }
   count(Counter::kCompletionChannels);
-  return original<ibv_comp_channel*(ibv_context*)>("ibv_create_comp_channel", "IBVERBS_1.0")(context);
+  ibv_comp_channel* const made =
+      original<ibv_comp_channel*(ibv_context*)>("ibv_create_comp_channel", "IBVERBS_1.0")(context);
+  if (made != nullptr) watch_channel(made);
+  return made;
 }
 
 EGRET_EXPORT int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
   count(Counter::kCompletionChannelsDestroyed);
+  forget_channel(channel);
   return original<int(ibv_comp_channel*)>("ibv_destroy_comp_channel", "IBVERBS_1.0")(channel);
 }
 
@@ -403,11 +412,22 @@ EGRET_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** queue, voi
     errno = EAGAIN;
     return -1;
   }
+  if (ibv_cq* const spurious = take_spurious_event(channel); spurious != nullptr) {
+    *queue = spurious;
+    *context = spurious->cq_context;
+    return 0;
+  }
   using Get = int(ibv_comp_channel*, ibv_cq**, void**);
+  const DeviceDescriptor there(channel);
   const int failed = original<Get>("ibv_get_cq_event", "IBVERBS_1.1")(channel, queue, context);
   count(Counter::kEventReads);
   if (failed == 0) count(Counter::kCompletionEvents);
   return failed;
+}
+
+EGRET_EXPORT void ibv_ack_cq_events(ibv_cq* queue, unsigned events) {
+  if (const unsigned of_device = events_of_device(queue, events); of_device > 0)
+    original<void(ibv_cq*, unsigned)>("ibv_ack_cq_events", "IBVERBS_1.1")(queue, of_device);
 }
 
 EGRET_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel,
@@ -424,6 +444,7 @@ EGRET_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owne
   count_most(Counter::kCompletionVector, static_cast<uint64_t>(vector));
   entries = static_cast<int>(with_room(static_cast<uint32_t>(entries), &ibv_device_attr::max_cqe, context));
   using Create = ibv_cq*(ibv_context*, int, void*, ibv_comp_channel*, int);
+  const DeviceDescriptor there(channel);
   ibv_cq* const made = original<Create>("ibv_create_cq", "IBVERBS_1.1")(context, entries, owner, channel, vector);
   if (made != nullptr) count(Counter::kCompletionQueues);
   return made;
@@ -518,6 +539,7 @@ EGRET_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* domain, void* addre
 EGRET_EXPORT int ibv_destroy_cq(ibv_cq* queue) {
   be_slow(Call::kDestroyCq);
   count(Counter::kCompletionQueuesDestroyed);
+  forget_queue(queue);
   return original<int(ibv_cq*)>("ibv_destroy_cq", "IBVERBS_1.1")(queue);
 }
 

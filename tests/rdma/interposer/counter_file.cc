@@ -102,6 +102,8 @@ constexpr std::array<const char*, static_cast<uint32_t>(Counter::kByPairType)> k
     "torn",
     "pieces",
     "swallowed",
+    "withheld",
+    "spurious_events",
 };
 constexpr std::array<const char*, kPairTypes> kPairTypeNames = {"rc", "uc", "ud"};
 

@@ -1,6 +1,8 @@
 #include "pieces.h"
 
 #include <algorithm>
+#include <numeric>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -31,10 +33,14 @@ std::vector<ibv_sge> part_of(const ibv_send_wr& work, uint64_t begin, uint64_t b
   return part;
 }
 
-uint64_t nth(TearOrder order, uint64_t n, uint64_t pieces) {
-  if (order == TearOrder::kDown) return pieces - 1 - n;
-  if (order == TearOrder::kUp || n == 0) return n;
-  return n == 1 ? pieces - 1 : n - 1;
+// Which pieces come one after the other. `mark`: of this verb.
+std::vector<uint64_t> in_order(TearOrder order, uint64_t pieces, uint64_t mark) {
+  std::vector<uint64_t> numbers(pieces);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  if (order == TearOrder::kDown) std::reverse(numbers.begin(), numbers.end());
+  if (order == TearOrder::kEnds) std::rotate(numbers.begin() + 1, numbers.end() - 1, numbers.end());
+  if (order == TearOrder::kShuffled) std::shuffle(numbers.begin() + 1, numbers.end(), std::mt19937_64(mark / 2 % 16));
+  return numbers;
 }
 
 // Posts one work request. `verb`: what the program has posted, if this is all or the last of it.
@@ -52,22 +58,23 @@ struct Torn {
   ibv_send_wr verb;
   std::vector<ibv_sge> memory;  // the verb's
   Tear tear;
-  uint64_t bytes, piece, pieces, mark;
+  uint64_t bytes, piece, mark;
+  std::vector<uint64_t> order;  // of the pieces
 };
 
 Torn torn_of(QueuePair& pair, const ibv_send_wr& verb, const Tear& tear) {
-  Torn torn{verb, {verb.sg_list, verb.sg_list + verb.num_sge}, tear, bytes_of(verb), 0, 0, pair.hide(verb)};
+  Torn torn{verb, {verb.sg_list, verb.sg_list + verb.num_sge}, tear, bytes_of(verb), 0, pair.hide(verb), {}};
   torn.verb.next = nullptr;
   const uint64_t least = (torn.bytes + tear.bytes - 1) / tear.bytes;
   torn.piece = tear.bytes * ((least + kMostPieces - 1) / kMostPieces);
-  torn.pieces = (torn.bytes + torn.piece - 1) / torn.piece;
+  torn.order = in_order(tear.order, (torn.bytes + torn.piece - 1) / torn.piece, torn.mark);
   return torn;
 }
 
 int post_piece(QueuePair& pair, PostSend provider, Torn& torn, uint64_t n) {
   torn.verb.sg_list = torn.memory.data();
-  const bool is_last = n + 1 == torn.pieces;
-  const uint64_t begin = nth(torn.tear.order, n, torn.pieces) * torn.piece;
+  const bool is_last = n + 1 == torn.order.size();
+  const uint64_t begin = torn.order[n] * torn.piece;
   std::vector<ibv_sge> memory = part_of(torn.verb, begin, std::min(torn.piece, torn.bytes - begin));
   ibv_send_wr work = torn.verb;
   work.sg_list = memory.data();
@@ -85,15 +92,15 @@ int post_piece(QueuePair& pair, PostSend provider, Torn& torn, uint64_t n) {
 int post_pieces(QueuePair& pair, PostSend provider, const ibv_send_wr& verb, const Tear& tear) {
   Torn torn = torn_of(pair, verb, tear);
   count(Counter::kTorn);
-  count(Counter::kPieces, torn.pieces);
-  const uint64_t at_once = tear.is_later ? 1 : torn.pieces;
+  count(Counter::kPieces, torn.order.size());
+  const uint64_t at_once = tear.is_later ? 1 : torn.order.size();
   for (uint64_t n = 0; n < at_once; ++n) {
     if (const int error = post_piece(pair, provider, torn, n); error != 0) return error;
   }
   if (!tear.is_later) return 0;
   pair.begin_later(std::thread([&pair, provider, torn]() mutable {
     // A queue pair that has broken meanwhile says so by what was posted before.
-    for (uint64_t n = 1; n < torn.pieces; ++n) (void)post_piece(pair, provider, torn, n);
+    for (uint64_t n = 1; n < torn.order.size(); ++n) (void)post_piece(pair, provider, torn, n);
   }));
   return 0;
 }

@@ -25,13 +25,13 @@ def check(what, seen, expected):
         wrong.append(what)
 
 
-def run(*arguments, fail="", hide="", tear="", swallow="", program=handshakes):
+def run(*arguments, fail="", hide="", tear="", swallow="", withhold="", spurious="", program=handshakes):
     """Runs the program under the library: its result and its counts, if it came to any."""
     file = folder / f"counts{len(list(folder.iterdir()))}"
     environment = dict(os.environ, LD_PRELOAD=library, EGRET_COUNT_VERBS_FILE=str(file), EGRET_VERBS_FAIL=fail, EGRET_VERBS_HIDE=hide,
-                       EGRET_VERBS_TEAR=tear, EGRET_VERBS_SWALLOW=swallow)
+                       EGRET_VERBS_TEAR=tear, EGRET_VERBS_SWALLOW=swallow, EGRET_VERBS_WITHHOLD=withhold, EGRET_VERBS_SPURIOUS=spurious)
     result = subprocess.run([program, *arguments], env=environment, capture_output=True, text=True, timeout=LIMIT)
-    print(f"--- {' '.join(arguments)}{fail and ', failing ' + fail}{hide and ', without ' + hide}{tear and ', torn ' + tear}{swallow and ', swallowed ' + swallow}\n{result.stdout}{result.stderr}", end="")
+    print(f"--- {' '.join(arguments)}{fail and ', failing ' + fail}{hide and ', without ' + hide}{tear and ', torn ' + tear}{swallow and ', swallowed ' + swallow}{withhold and ', withheld ' + withhold}{spurious and ', spurious ' + spurious}\n{result.stdout}{result.stderr}", end="")
     return result, file
 
 
@@ -41,9 +41,10 @@ def seen_torn(counts):
     return counts["torn"] > 0
 
 
-def count_everything(mode, sessions, partitions, tear=""):
+def count_everything(mode, sessions, partitions, tear="", withhold="", spurious=""):
     result, file = run("--mode", mode, "--messages", "400", "--sessions", str(sessions), "--partitions", str(partitions),
-                       "--window", str(WINDOW), "--wait-ms", str(PATIENCE_MS), "--seed", os.environ.get("EGRET_SEED", "1"), tear=tear)
+                       "--window", str(WINDOW), "--wait-ms", str(PATIENCE_MS), "--seed", os.environ.get("EGRET_SEED", "1"), tear=tear,
+                       withhold=withhold, spurious=spurious)
     check("status", result.returncode, 0)
     check("torn, if that is planned", seen_torn(read_counts.snapshot(file)), tear != "")
     own = {name: int(value) for name, value in
@@ -185,12 +186,18 @@ for plan in ("reg_mr", "reg_mr:0", "reg_mr:x", "reg_mr:3-2", "reg_mr:3-", "no_su
 watch_whole()
 for name, order in (("up", "0 1 2 3 4 5 6 7"), ("down", "7 6 5 4 3 2 1 0"), ("ends", "0 7 1 2 3 4 5 6")):
     watch(f"read:64:{name}:300,write:64:{name}:300", order, order)
+result, _ = run("512", tear="read:64:shuffled:300,write:64:shuffled:300", program=watch_pieces)
+for line in result.stdout.splitlines():
+    shuffled = [int(number) for number in line.split()[1:] if number.isdigit()]
+    check("the first line at first, the others in another order", (shuffled[:1], sorted(shuffled), shuffled == sorted(shuffled)), ([0], list(range(8)), False))
 watch("read:64:down:300,write:64:up:300", "7 6 5 4 3 2 1 0", "0 1 2 3 4 5 6 7")
 watch("read:8:down:100,write:8:down:100", "1 0", "1 0", length=128, pieces=(16, 16))
 watch("read:8:up:100,write:64:down:300", "0 1 2 3 4 5 6 7", "7 6 5 4 3 2 1 0", pieces=(32, 8))  # 64 would be too many
 watch("read:64:down:300:later,write:64:up:300", "7 6 5 4 3 2 1 0", "0 1 2 3 4 5 6 7")
 result, _ = run("512", "beyond", tear="read:64:up:100", program=watch_pieces)
 check("a piece that fails is the verb's failure", (result.returncode, "completion with remote access error" in result.stderr), (1, True))
+count_everything("mix", sessions=2, partitions=3, withhold="5:every 2")
+check("completions are withheld", read_counts.snapshot(sorted(folder.iterdir(), key=os.path.getmtime)[-1])["withheld"] > 0, True)
 count_everything("mix", sessions=2, partitions=3, tear="read:64:ends:20:later:every 3,write:64:down:20:every 3")
 count_bench(tear="read:64:ends:5:every 7,write:64:down:5:every 7")
 result, file = run("--messages", "300", "--wait-ms", "3000", swallow="write:every 50")
@@ -203,6 +210,7 @@ seen = read_counts.snapshot(file)
 check("half of the SENDs are swallowed, with all completions", (seen["swallowed"], seen["send_completions"]), (seen["ud_send_with_imm"] // 2, seen["signalled"]))
 check("the other half arrives at most", 0 < seen["recv_completions"] <= seen["ud_send_with_imm"] - seen["swallowed"] + seen["send"], True)
 for name, plans in (("TEAR", ("read", "send:64:up:1", "read:63:up:1", "read:64:out:1", "read:64:up:x", "read:64:up:1:every 0", "read:64:up:1:often", "write:64:up:1:later")),
+                    ("WITHHOLD", ("0", "x", "3:often", "3:every 0")), ("SPURIOUS", ("3", "every 0")),
                     ("SWALLOW", ("write", "read:1", "xc_write:1", "write:0", "write:3-2", "write:every 0"))):
     for plan in plans:
         result, _ = run("--messages", "1", **{name.lower(): plan})

@@ -42,8 +42,10 @@ struct Named {
   std::string_view name;
   Value value;
 };
-constexpr std::array<Named<TearOrder>, 3> kOrders = {
-    {{"up", TearOrder::kUp}, {"down", TearOrder::kDown}, {"ends", TearOrder::kEnds}}};
+constexpr std::array<Named<TearOrder>, 4> kOrders = {{{"up", TearOrder::kUp},
+                                                      {"down", TearOrder::kDown},
+                                                      {"ends", TearOrder::kEnds},
+                                                      {"shuffled", TearOrder::kShuffled}}};
 constexpr std::array<Named<ibv_qp_type>, 3> kTypes = {{{"rc_", IBV_QPT_RC}, {"uc_", IBV_QPT_UC}, {"ud_", IBV_QPT_UD}}};
 constexpr std::array<Named<ibv_wr_opcode>, 4> kVerbs = {{{"write", IBV_WR_RDMA_WRITE},
                                                          {"write_with_imm", IBV_WR_RDMA_WRITE_WITH_IMM},
@@ -139,7 +141,8 @@ void read_variable(const char* name, const char* form, bool (*read)(std::string_
 const Plan& plan() {
   static const Plan* const instance = [] {
     auto* const read = new Plan;
-    read_variable("EGRET_VERBS_TEAR", "read|write:BYTES:up|down|ends:PAUSE_US[:later][:every N]", read_tear, *read);
+    read_variable("EGRET_VERBS_TEAR", "read|write:BYTES:up|down|ends|shuffled:PAUSE_US[:later][:every N]", read_tear,
+                  *read);
     read_variable("EGRET_VERBS_SWALLOW",
                   "[rc_|uc_|ud_]write|write_with_imm|send|send_with_imm:N, :N+, :N-M or :every N", read_swallow, *read);
     return read;

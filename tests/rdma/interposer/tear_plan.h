@@ -5,7 +5,8 @@
 //     VERB      read, or write (with immediate data, too)
 //     BYTES     of a piece: 8 to 4096, in eights. A verb that is no longer stays whole. One of more than 32 pieces takes
 //               place in 32 or fewer, each as many times longer.
-//     ORDER     up, down, or ends: the first, the last, then those between
+//     ORDER     up, down, ends: the first, the last, then those between; or shuffled: the first, then the others in
+//               one of sixteen orders, which verbs take in turn
 //     PAUSE_US  the posting thread sleeps so long between two pieces
 //     later     read only: the posting thread posts the first piece and goes on; another one posts the others. Whoever posts
 //               to the same queue pair meanwhile waits. So a program can look at what has come of a READ that is under way.
@@ -30,7 +31,7 @@ namespace egret::interposer {
 
 inline constexpr uint32_t kMostPieces = 32;
 
-enum class TearOrder : uint8_t { kUp, kDown, kEnds };
+enum class TearOrder : uint8_t { kUp, kDown, kEnds, kShuffled };
 struct Tear {
   uint32_t bytes = 0;
   TearOrder order = TearOrder::kUp;

@@ -1,0 +1,51 @@
+// How the program is told of completions: later than the device would, or of none at all.
+//
+//   EGRET_VERBS_WITHHOLD=POLLS[:every N]   A poll that found completions brings none of them, and the next POLLS - 1 polls of that queue
+//                                          bring nothing either; then they come, in their order. At most until the program asks
+//                                          the queue for an event: what is there when it asks is what the next poll must find.
+//     every N                              only the Nth, 2Nth … poll that found something; otherwise each, but for those that bring
+//                                          what was withheld
+//   EGRET_VERBS_SPURIOUS=every N           Each Nth time that a queue with a channel is asked for an event, the channel becomes readable
+//                                          and gives one of that queue at once, though nothing has completed. The event that was asked for
+//                                          comes as well.
+//
+// Counted: `withheld` (completions) and `spurious_events`. What cannot be read ends the process. Thread-safe.
+//
+//   the provider's poll ─▶ bring() ─▶ the program's poll          req_notify_cq ─▶ asked()
+//   channel->fd = an epoll of [the device's descriptor | an eventfd], so that whoever waits for it wakes up for either
+#pragma once
+
+#include <functional>
+
+#include <infiniband/verbs.h>
+
+namespace egret::interposer {
+
+// What a poll of `queue` brings into `completions`, of which there is room for `most`. `provider`: the device's poll.
+using Poll = std::function<int(int most, ibv_wc* completions)>;
+int bring(ibv_cq* queue, int most, ibv_wc* completions, const Poll& provider);
+// The queue is asked for an event.
+void asked(ibv_cq* queue);
+void forget_queue(ibv_cq* queue);
+
+// A channel that was made, and is about to be destroyed: between the two its descriptor is ours.
+void watch_channel(ibv_comp_channel* channel);
+void forget_channel(ibv_comp_channel* channel);
+// While it exists, the channel has the device's descriptor: for calls that give it to the kernel. One at a time.
+class DeviceDescriptor {
+ public:
+  explicit DeviceDescriptor(ibv_comp_channel* channel);  // null: nothing
+  ~DeviceDescriptor();
+  DeviceDescriptor(const DeviceDescriptor&) = delete;
+  DeviceDescriptor& operator=(const DeviceDescriptor&) = delete;
+
+ private:
+  ibv_comp_channel* const channel_;
+  int ours_ = -1;
+};
+// A spurious event that is due on this channel: its queue; null: none.
+ibv_cq* take_spurious_event(ibv_comp_channel* channel);
+// How many of `events` that the program acknowledges are the device's.
+unsigned events_of_device(ibv_cq* queue, unsigned events);
+
+}  // namespace egret::interposer
