@@ -19,12 +19,13 @@
 
 namespace egret::op {
 
-// Memory of the store, to be filled from the front.
+// Memory of the store, or of request slots, to be filled from the front.
 struct PartRoom {
   static constexpr size_t kMostPieces = 24;
   std::array<std::span<char>, kMostPieces> pieces;
   size_t count = 0;
   uint32_t length = 0;  // bytes, of all pieces
+  uint32_t least = 0;   // fewer are not worth it: keep them elsewhere, and fill nothing
 
   void add(std::span<char> piece) {
     pieces[count++] = piece;

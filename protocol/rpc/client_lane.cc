@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/slot_copy.h"
-#include "op/direct_store.h"
 #include "wire/codec.h"
 #include "wire/head.h"
 #include "wire/plain.h"
@@ -98,14 +97,7 @@ size_t ClientLane::append(const Op& op, Waiter* waiter) {
   const size_t size = is_bare ? wire::bare_get_size(op) : wire::encoded_op_size(op);
   const size_t least = is_bare ? wire::min_result_size_of_get(op.options) : wire::min_result_size(op);
   const size_t expected = expected_result(op, least);
-  const size_t room = layout_.response_slot_size - sizeof(ResponseHeader);
-  if (open_ops_ > 0) {
-    const size_t used = static_cast<size_t>(open_end_ - open_at_);
-    if (used + size > layout_.request_slot_size || open_min_results_ + least > room ||
-        open_expected_results_ + expected > room || open_ops_ == max_ops_) {
-      seal_open();
-    }
-  }
+  if (open_ops_ > 0 && !fits_open(size, least, expected)) seal_open();
   if (open_ops_ == 0 && !open_message()) return 0;
   EGRET_DCHECK(static_cast<size_t>(open_end_ - open_at_) + size <= layout_.request_slot_size);
   open_end_ = is_bare ? wire::encode_bare_get(open_end_, op) : wire::encode_op(open_end_, op);
@@ -113,6 +105,22 @@ size_t ClientLane::append(const Op& op, Waiter* waiter) {
   open_expected_results_ += expected;
   open_waiters_[open_ops_++] = waiter;
   return expected;
+}
+
+void value_room(ClientLane& lane, const Op& op, uint32_t most, uint32_t least, uint32_t messages, op::PartRoom& room) {
+  EGRET_ASSERT_OWNER(lane.owner_);
+  EGRET_DCHECK(op.value.empty() && !wire::is_bare_get(op));
+  const size_t before = wire::encoded_op_size(op);
+  const size_t result = wire::min_result_size(op);
+  if (lane.open_ops_ > 0 && !lane.fits_open(before + least, result, lane.expected_result(op, result))) lane.seal_open();
+  for (uint64_t seq = lane.next_seq_; room.length < most && messages > 0 && !room.is_full(); ++seq, --messages) {
+    const bool is_open = lane.open_ops_ > 0 && seq == lane.next_seq_;
+    if (!is_open && seq - lane.free_ >= lane.credit_) return;
+    std::byte* const slot = lane.endpoint_.request_image() + lane.layout_.request_offset(lane.lane_, seq);
+    std::byte* const begin = (is_open ? lane.open_end_ : slot + sizeof(RequestHeader)) + before;
+    const auto left = static_cast<size_t>(slot + lane.layout_.request_slot_size - begin);
+    room.add({reinterpret_cast<char*>(begin), std::min<size_t>(most - room.length, left)});
+  }
 }
 
 bool execute(ClientLane& lane, const Op& op, Result& result, op::LoanRef& loan) {

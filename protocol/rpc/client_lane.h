@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "op/direct_store.h"
 #include "op/loan.h"
 #include "op/op.h"
 #include "rpc/active/active_lanes.h"
@@ -100,6 +101,13 @@ class ClientLane {
   // Executes what was gathered, and calls the waiters. Call it before what was appended later is flushed. Returns whether any op
   // was executed.
   friend bool answer_gathered(ClientLane& lane);
+
+  // Where the next calls of append() with this op, whose value is left out, put its values: at most `most` bytes in the slots of
+  // `messages` messages, of which the first holds `least` or more. Then append() the op for each of these pieces, with the bytes of
+  // it that are filled, which are not copied; only the last may be filled in part. Until then nothing else of the lane may be
+  // called. Adds nothing if there is no credit.
+  friend void value_room(ClientLane& lane, const op::Op& op, uint32_t most, uint32_t least, uint32_t messages,
+                         op::PartRoom& room);
 
   // Call it within Waiter::on_result, with its result: keeps the bytes of the value in their slot until release() of
   // the returned number. 0: they cannot be kept. The slot cannot be reused meanwhile, so only a caller that needs no
@@ -222,6 +230,13 @@ class ClientLane {
   bool begin_gathering();
   void fail_gathered();
   size_t expected_result(const op::Op& op, size_t least) const;
+  // Whether an op fits the open message: it takes `size` bytes, its result `least`, and probably `expected`.
+  bool fits_open(size_t size, size_t least, size_t expected) const {
+    const size_t room = layout_.response_slot_size - sizeof(wire::ResponseHeader);
+    const auto used = static_cast<size_t>(open_end_ - open_at_);
+    return used + size <= layout_.request_slot_size && open_min_results_ + least <= room &&
+           open_expected_results_ + expected <= room && open_ops_ < max_ops_;
+  }
   bool open_message();
   Way choose_way();
   void stage_sealed(Slot& sealed, size_t length);
@@ -305,5 +320,7 @@ class ClientLane {
 bool execute(ClientLane& lane, const op::Op& op, op::Result& result, op::LoanRef& loan);
 size_t gather(ClientLane& lane, const op::Op& op, Waiter* waiter);
 bool answer_gathered(ClientLane& lane);
+void value_room(ClientLane& lane, const op::Op& op, uint32_t most, uint32_t least, uint32_t messages,
+                op::PartRoom& room);
 
 }  // namespace egret::rpc

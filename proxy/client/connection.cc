@@ -104,7 +104,7 @@ bool Connection::read_once() {
   return size == capacity;
 }
 
-// Receives the client's large value where the store keeps it, and what follows it in the scratch memory.
+// Receives the client's large value where it is kept, or sent from, and in the scratch memory what follows it, or a few bytes.
 bool Connection::read_value(const op::PartRoom& room, bool is_all) {
   std::array<iovec, op::PartRoom::kMostPieces + 1> pieces;
   size_t count = 0;
@@ -112,15 +112,20 @@ bool Connection::read_value(const op::PartRoom& room, bool is_all) {
   const size_t behind = is_all ? kBeforeValue : 0;
   if (is_all) pieces[count++] = {worker_.scratch.get(), behind};
   const ClientSocket::Transfer got = socket_.receive({pieces.data(), count});
-  const size_t of_value = std::min<size_t>(got.bytes, room.length);
-  dispatcher_.end_direct(static_cast<uint32_t>(of_value));
+  size_t of_value = std::min<size_t>(got.bytes, room.length);
+  size_t elsewhere = got.bytes - of_value;
+  if (of_value < room.least) {  // all in the first piece
+    std::memcpy(worker_.scratch.get(), room.pieces[0].data(), of_value);
+    elsewhere = std::exchange(of_value, 0);
+  }
+  dispatcher_.end_direct(room, static_cast<uint32_t>(of_value));
   if (got.io != Io::kDone) {
     on_no_input(got.io);
     return false;
   }
   expects_value_ = true;
   note_input(got.bytes);
-  feed(std::string_view(worker_.scratch.get(), got.bytes - of_value));
+  feed(std::string_view(worker_.scratch.get(), elsewhere));
   return got.bytes == room.length + behind;
 }
 

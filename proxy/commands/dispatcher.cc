@@ -83,8 +83,8 @@ bool Dispatcher::begin_direct(op::PartRoom& room, bool& is_all) {
   return true;
 }
 
-void Dispatcher::end_direct(uint32_t length) {
-  uploads_.end_direct(length);
+void Dispatcher::end_direct(const op::PartRoom& room, uint32_t length) {
+  uploads_.end_direct(room, length);
   client_.parser.skip_part(length);
 }
 

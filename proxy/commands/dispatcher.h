@@ -32,7 +32,7 @@ class Dispatcher final : private rpc::CreditWaiter, private pool::PullWaiter {
   // Room in the store for the next bytes of a large value, to be received there instead of being fed; then how many
   // were. False: there is none. `is_all`: the room takes the rest of the value, so what follows it may be fed.
   bool begin_direct(op::PartRoom& room, bool& is_all);
-  void end_direct(uint32_t length);
+  void end_direct(const op::PartRoom& room, uint32_t length);
   // Whether a command waits: do not read more input meanwhile.
   bool is_blocked() const { return state_ != State::kReading && state_ != State::kWatching && !is_closing(); }
   // The client quit, or must be disconnected: close when everything is answered and sent.

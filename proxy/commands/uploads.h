@@ -30,10 +30,10 @@ class Uploads {
   // Whether a part of `available` bytes should be sent now: it is the last, fills a slot, or is large enough.
   bool is_worth_sending(size_t available) const;
 
-  // Room in the store for the value's next bytes (op/direct_store.h), as many as should be received at once. False:
-  // there is none: they are to come as parts.
+  // Room in the store, or in request slots, for the value's next bytes (rpc/large/large_set.h), as many as should be received at
+  // once. False: there is none: they are to come as parts.
   bool begin_direct(op::PartRoom& room);
-  void end_direct(uint32_t length) { upload_->end_part(length); }
+  void end_direct(const op::PartRoom& room, uint32_t length) { upload_->end_part(room, length); }
   // Bytes of the value that have not been sent to the backend.
   uint32_t left() const { return upload_->left(); }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/check.h"
 #include "wire/codec.h"
 
 namespace egret::rpc {
@@ -131,12 +132,35 @@ size_t LargeSet::send(std::string_view bytes) {
 }
 
 bool LargeSet::begin_part(uint32_t most, op::PartRoom& room) {
+  if (!goes_on()) return false;
+  if (direct_store() == nullptr) return begin_in_slots(most, room);
   if (!goes_directly()) return false;
   opened_ = true;
   return direct_store()->begin_part(part({}), most, room);
 }
 
-void LargeSet::end_part(uint32_t length) {
+bool LargeSet::begin_in_slots(uint32_t most, op::PartRoom& room) {
+  room.least = std::min({left(), max_part(), kWorthSending});
+  ClientLane& lane = session_->lanes().of(store_.hash);
+  value_room(lane, part({}), std::min(most, left()), room.least, kMaxInFlight - in_flight_, room);
+  return room.length >= room.least;
+}
+
+void LargeSet::end_in_slots(const op::PartRoom& room, uint32_t length) {
+  for (size_t i = 0; length > 0; ++i) {
+    const std::string_view bytes(room.pieces[i].data(), std::min<size_t>(length, room.pieces[i].size()));
+    const bool is_taken = append(part(bytes));
+    EGRET_DCHECK(is_taken);
+    opened_ = is_taken;
+    sent_ += static_cast<uint32_t>(bytes.size());
+    length -= static_cast<uint32_t>(bytes.size());
+    backend_is_slow_ = false;
+    moved_ns_ = now_ns(*session_);
+  }
+}
+
+void LargeSet::end_part(const op::PartRoom& room, uint32_t length) {
+  if (direct_store() == nullptr) return end_in_slots(room, length);
   direct_store()->end_part(part({}), length);
   sent_ += length;
   unnoted_ += length;
@@ -148,13 +172,13 @@ void LargeSet::end_part(uint32_t length) {
 
 size_t LargeSet::write_directly(std::string_view bytes) {
   op::PartRoom room;
-  if (!begin_part(static_cast<uint32_t>(bytes.size()), room)) return 0;
+  if (!goes_directly() || !begin_part(static_cast<uint32_t>(bytes.size()), room)) return 0;
   const std::span<const std::span<char>> pieces(room.pieces.data(), room.count);
   for (const std::span<char> piece : pieces) {
     std::memcpy(piece.data(), bytes.data(), piece.size());
     bytes.remove_prefix(piece.size());
   }
-  end_part(room.length);
+  end_part(room, room.length);
   return room.length;
 }
 

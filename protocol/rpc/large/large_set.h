@@ -39,10 +39,11 @@ class LargeSet final : private Waiter, private CreditWaiter {
   void wait_for_room();
   // Sends as much of `bytes` as there is credit for; returns how much. After a failure everything is taken and dropped.
   size_t send(std::string_view bytes);
-  // If this thread has the store itself: room there for the value's next bytes, which the caller fills from the front, and
-  // then how many it has filled. False: send() them. Between the two calls nothing else of the session may be called.
+  // Room for the value's next bytes, which the caller fills from the front, and then how many it has filled: in the store, if this
+  // thread has it, else in the request slots that they go by. False: send() them. Between the two calls nothing else of the
+  // session may be called.
   bool begin_part(uint32_t most, op::PartRoom& room);
-  void end_part(uint32_t length);
+  void end_part(const op::PartRoom& room, uint32_t length);
   // Opens the upload without a byte, for a value that is known to be refused. False: no credit, ask again.
   bool announce();
   // Sends the commit, whose result goes to `waiter`. Not after kSessionLost. False: no credit, ask again.
@@ -88,6 +89,8 @@ class LargeSet final : private Waiter, private CreditWaiter {
   bool goes_directly() const;
   op::DirectStore* direct_store() const { return session_->lanes().direct_store(store_.hash); }
   size_t write_directly(std::string_view bytes);
+  bool begin_in_slots(uint32_t most, op::PartRoom& room);
+  void end_in_slots(const op::PartRoom& room, uint32_t length);
   bool append(const op::Op& op);
   void leave();
   void try_abort();
