@@ -343,13 +343,14 @@ void Sessions::on_proof(Session& session, std::span<const std::byte> frame) {
 }
 
 // The peer has proved who it is, so its hello is acted on from here.
-// Of several connections of one worker the newest counts: the worker has given up the others. Hellos may be read in another
-// order than connections came.
+// Of several connections of one worker the newest that has not ended counts: the worker has given up the others. Hellos may be
+// read in another order than connections came.
 void Sessions::admit(Session& session) {
   const std::vector<uint64_t> others = ledger_.of_worker(session.hello.worker_id);
-  if (std::ranges::any_of(others, [&](uint64_t id) { return id > session.id; })) {
-    return close(session, "its worker has connected again meanwhile");
-  }
+  const auto is_newer = [&](uint64_t id) {
+    return id > session.id && sessions_.at(id)->state != Session::State::kClosing;
+  };
+  if (std::ranges::any_of(others, is_newer)) return close(session, "its worker has connected again meanwhile");
   const std::string excess =
       access::place_excess(config_.quota, ledger_, session.hello.worker_id, session.endpoint->peer_group());
   if (!excess.empty()) return refuse(session, excess);

@@ -112,9 +112,11 @@ void value_room(ClientLane& lane, const Op& op, uint32_t most, uint32_t least, u
   EGRET_DCHECK(op.value.empty() && !wire::is_bare_get(op));
   const size_t before = wire::encoded_op_size(op);
   const size_t result = wire::min_result_size(op);
-  if (lane.open_ops_ > 0 && !lane.fits_open(before + least, result, lane.expected_result(op, result))) lane.seal_open();
-  for (uint64_t seq = lane.next_seq_; room.length < most && messages > 0 && !room.is_full(); ++seq, --messages) {
-    const bool is_open = lane.open_ops_ > 0 && seq == lane.next_seq_;
+  const bool has_open = lane.open_ops_ > 0;
+  const bool fits_open = has_open && lane.fits_open(before + least, result, lane.expected_result(op, result));
+  uint64_t seq = lane.next_seq_ + (has_open && !fits_open ? 1 : 0);  // append() will seal the open message
+  for (; room.length < most && messages > 0 && !room.is_full(); ++seq, --messages) {
+    const bool is_open = fits_open && seq == lane.next_seq_;
     if (!is_open && seq - lane.free_ >= lane.credit_) return;
     std::byte* const slot = lane.endpoint_.request_image() + lane.layout_.request_offset(lane.lane_, seq);
     std::byte* const begin = (is_open ? lane.open_end_ : slot + sizeof(RequestHeader)) + before;

@@ -102,10 +102,10 @@ class ClientLane {
   // was executed.
   friend bool answer_gathered(ClientLane& lane);
 
-  // Where the next calls of append() with this op, whose value is left out, put its values: at most `most` bytes in the slots of
-  // `messages` messages, of which the first holds `least` or more. Then append() the op for each of these pieces, with the bytes of
-  // it that are filled, which are not copied; only the last may be filled in part. Until then nothing else of the lane may be
-  // called. Adds nothing if there is no credit.
+  // Room in request slots for the values of the next ops, of which `op` is one without its value: at most `most` bytes, in at most
+  // `messages` messages; the first piece has `least` or more. Then append() an op for each piece, in order, whose value is the
+  // filled front of the piece, `least` bytes or more: it is not copied. Only the last may be filled in part, and none need be.
+  // Meanwhile nothing else of the lane may be called. Adds nothing if not even the first piece can be had.
   friend void value_room(ClientLane& lane, const op::Op& op, uint32_t most, uint32_t least, uint32_t messages,
                          op::PartRoom& room);
 

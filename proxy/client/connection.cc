@@ -104,7 +104,8 @@ bool Connection::read_once() {
   return size == capacity;
 }
 
-// Receives the client's large value where it is kept, or sent from, and in the scratch memory what follows it, or a few bytes.
+// Receives the client's large value in the store or in request slots, and what follows it in the scratch memory. If fewer bytes
+// of it came than are worth a message, they are moved to the scratch memory, too.
 bool Connection::read_value(const op::PartRoom& room, bool is_all) {
   std::array<iovec, op::PartRoom::kMostPieces + 1> pieces;
   size_t count = 0;
@@ -114,7 +115,7 @@ bool Connection::read_value(const op::PartRoom& room, bool is_all) {
   const ClientSocket::Transfer got = socket_.receive({pieces.data(), count});
   size_t of_value = std::min<size_t>(got.bytes, room.length);
   size_t elsewhere = got.bytes - of_value;
-  if (of_value < room.least) {  // all in the first piece
+  if (of_value < room.least) {  // the first piece has room for so many
     std::memcpy(worker_.scratch.get(), room.pieces[0].data(), of_value);
     elsewhere = std::exchange(of_value, 0);
   }

@@ -1,5 +1,5 @@
-// One client: reads its socket into the worker's scratch memory (large values where the store keeps them, if it is this
-// thread's), passes bytes to the Dispatcher, sends what the ReplyQueue produced. Unconsumed input (half a command, or a command that must wait) is kept in a borrowed block; an
+// One client: reads its socket into the worker's scratch memory (large values into request slots, or where the store keeps them,
+// if it is this thread's), passes bytes to the Dispatcher, sends what the ReplyQueue produced. Unconsumed input (half a command, or a command that must wait) is kept in a borrowed block; an
 // idle connection holds none.
 //
 //   kOpen ─ client's end, quit, error ──────▶ kDraining (no more reading; answers what was read) ─▶ kDead

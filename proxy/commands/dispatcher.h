@@ -29,8 +29,8 @@ class Dispatcher final : private rpc::CreditWaiter, private pool::PullWaiter {
 
   // Handles as much of the input as it can; returns how many bytes it consumed.
   size_t feed(std::string_view input);
-  // Room in the store for the next bytes of a large value, to be received there instead of being fed; then how many
-  // were. False: there is none. `is_all`: the room takes the rest of the value, so what follows it may be fed.
+  // Room in the store, or in request slots, for the next bytes of a large value, to be received there instead of being fed; then
+  // how many were. False: there is none. `is_all`: the room takes the rest of the value, so what follows it may be fed.
   bool begin_direct(op::PartRoom& room, bool& is_all);
   void end_direct(const op::PartRoom& room, uint32_t length);
   // Whether a command waits: do not read more input meanwhile.

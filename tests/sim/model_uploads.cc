@@ -13,6 +13,7 @@ std::string ModelUploads::take_part(const op::Op& op, uint64_t session_id, uint3
   }
   if (op.value.empty() || op.value != whole.substr(op.offset, op.value.size())) return "arrives with other bytes";
   upload.bytes += op.value.size();
+  ++parts_;
   return {};
 }
 

@@ -26,6 +26,7 @@ class ModelUploads {
 
   size_t open() const { return open_.size(); }
   uint64_t committed() const { return committed_; }
+  uint64_t parts() const { return parts_; }
 
  private:
   using Key = std::tuple<uint64_t, uint32_t, uint32_t>;  // session, lane, id
@@ -34,7 +35,7 @@ class ModelUploads {
     size_t bytes = 0;  // that have come
   };
   std::map<Key, Upload> open_;
-  uint64_t committed_ = 0;
+  uint64_t committed_ = 0, parts_ = 0;
 };
 
 }  // namespace egret::sim

@@ -193,6 +193,7 @@ void World::tear_down() {
   clock.on_read = {};
   on_step = {};
   for (const auto& client : clients) client->session().close();
+  model.give_back_loans();
   if (relay != nullptr) relay->session().close();
   for (const auto& other : others) other->end();
 }
@@ -316,8 +317,8 @@ void World::run(uint64_t max_steps) {
   const bool ended = run_until(is_done, max_steps);
   if (model.has_failed()) return;
   if (stuck) model.fail("lost wake-up: nothing moves any more, but these wait:" + model.unanswered());
-  check_loans();
   if (!ended) model.fail("no end after " + std::to_string(max_steps) + " steps; these wait:" + model.unanswered());
+  check_loans();
 }
 
 // What was lent comes back. (What a session did not live to take comes back when its lanes go.)

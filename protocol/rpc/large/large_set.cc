@@ -150,8 +150,9 @@ void LargeSet::end_in_slots(const op::PartRoom& room, uint32_t length) {
   for (size_t i = 0; length > 0; ++i) {
     const std::string_view bytes(room.pieces[i].data(), std::min<size_t>(length, room.pieces[i].size()));
     const bool is_taken = append(part(bytes));
-    EGRET_DCHECK(is_taken);
-    opened_ = is_taken;
+    EGRET_DCHECK(is_taken);  // value_room() has looked for credit
+    if (!is_taken) return lose_room();
+    opened_ = true;
     sent_ += static_cast<uint32_t>(bytes.size());
     length -= static_cast<uint32_t>(bytes.size());
     backend_is_slow_ = false;
@@ -160,7 +161,7 @@ void LargeSet::end_in_slots(const op::PartRoom& room, uint32_t length) {
 }
 
 void LargeSet::end_part(const op::PartRoom& room, uint32_t length) {
-  if (direct_store() == nullptr) return end_in_slots(room, length);
+  if (direct_store() == nullptr) return end_in_slots(room, length);  // as when it began
   direct_store()->end_part(part({}), length);
   sent_ += length;
   unnoted_ += length;

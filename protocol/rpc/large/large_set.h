@@ -2,11 +2,11 @@
 //
 //   enter() ─▶ send(bytes) ─ Upload ops ─▶ … ─▶ commit() ─ Commit op ─▶ the result goes to the commit's waiter
 //     │ no room: collect the value and enter_whole(), or wait_for_room()     └ abandon(): the backend forgets the parts
-//     └ begin_part(), end_part(): bytes are received in the store (op/direct_store.h)
+//     └ begin_part(), end_part(): bytes are received in the store (op/direct_store.h), or in the request slots
 //
 // The sets of a lane go side by side, told apart by their id; how much of them is open at once is UploadRoom's.
-// Memory: no byte of the value; a part is encoded straight into the open message, or written into the store. Thread: the
-// worker's.
+// Memory: no byte of the value; a part is encoded straight into the open message, or received or written where it is kept.
+// Thread: the worker's.
 // Lifetime: its owner makes it with new, and gives it up by commit() followed by release(), or by abandon(); it deletes
 // itself when its last op is answered.
 #pragma once

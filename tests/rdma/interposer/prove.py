@@ -41,10 +41,10 @@ def seen_torn(counts):
     return counts["torn"] > 0
 
 
-def count_everything(mode, sessions, partitions, tear="", withhold="", spurious=""):
+def count_everything(mode, sessions, partitions, tear="", withhold=""):
     result, file = run("--mode", mode, "--messages", "400", "--sessions", str(sessions), "--partitions", str(partitions),
                        "--window", str(WINDOW), "--wait-ms", str(PATIENCE_MS), "--seed", os.environ.get("EGRET_SEED", "1"), tear=tear,
-                       withhold=withhold, spurious=spurious)
+                       withhold=withhold)
     check("status", result.returncode, 0)
     check("torn, if that is planned", seen_torn(read_counts.snapshot(file)), tear != "")
     own = {name: int(value) for name, value in

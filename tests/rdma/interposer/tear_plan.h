@@ -6,7 +6,7 @@
 //     BYTES     of a piece: 8 to 4096, in eights. A verb that is no longer stays whole. One of more than 32 pieces takes
 //               place in 32 or fewer, each as many times longer.
 //     ORDER     up, down, ends: the first, the last, then those between; or shuffled: the first, then the others in
-//               one of sixteen orders, which verbs take in turn
+//               one of sixteen orders, which the verbs of a queue pair take in turn
 //     PAUSE_US  the posting thread sleeps so long between two pieces
 //     later     read only: the posting thread posts the first piece and goes on; another one posts the others. Whoever posts
 //               to the same queue pair meanwhile waits. So a program can look at what has come of a READ that is under way.

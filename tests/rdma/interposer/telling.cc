@@ -1,6 +1,7 @@
 #include "telling.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -65,6 +66,8 @@ const Plan& plan() {
 }
 
 struct Queue {
+  std::mutex mutex;
+  bool must_find = false;  // an event was asked for, and no poll has found nothing since
   std::deque<ibv_wc> withheld;
   uint64_t polls_left = 0;
   uint64_t not_acknowledged = 0;  // spurious events
@@ -77,7 +80,7 @@ struct State {
   std::mutex mutex;
   std::map<const ibv_cq*, Queue> queues;
   std::map<const ibv_comp_channel*, Channel> channels;
-  uint64_t polls = 0, events = 0;  // that could be concerned, so far
+  std::atomic<uint64_t> polls = 0, events = 0;  // that could be concerned, so far
 };
 State& state() {
   static auto* const instance = new State;
@@ -86,6 +89,12 @@ State& state() {
 std::mutex& descriptors() {
   static auto* const instance = new std::mutex;
   return *instance;
+}
+
+// Stays where it is until the queue is destroyed.
+Queue& queue_of(const ibv_cq* queue) {
+  const std::scoped_lock held(state().mutex);
+  return state().queues[queue];
 }
 
 int give_withheld(Queue& queue, int most, ibv_wc* completions) {
@@ -97,6 +106,14 @@ int give_withheld(Queue& queue, int most, ibv_wc* completions) {
   return given;
 }
 
+// Whoever gets fewer completions than there was room for takes the queue to be empty.
+int find_all(Queue& queue, int most, ibv_wc* completions, const Poll& provider) {
+  const int given = give_withheld(queue, most, completions);
+  const int found = given < most ? provider(most - given, completions + given) : 0;
+  if (given == 0 && found <= 0) queue.must_find = false;
+  return found < 0 && given == 0 ? found : given + std::max(found, 0);
+}
+
 [[noreturn]] void die(const char* what) {
   std::fprintf(stderr, "libegret_count_verbs: %s\n", what);
   _exit(70);
@@ -106,8 +123,9 @@ int give_withheld(Queue& queue, int most, ibv_wc* completions) {
 
 int bring(ibv_cq* queue, int most, ibv_wc* completions, const Poll& provider) {
   if (plan().polls == 0) return provider(most, completions);
-  const std::scoped_lock held(state().mutex);
-  Queue& of_it = state().queues[queue];
+  Queue& of_it = queue_of(queue);
+  const std::scoped_lock held(of_it.mutex);
+  if (of_it.must_find) return find_all(of_it, most, completions, provider);
   if (of_it.polls_left > 0 && --of_it.polls_left > 0) return 0;
   if (!of_it.withheld.empty()) return give_withheld(of_it, most, completions);
   const int found = provider(most, completions);
@@ -119,9 +137,14 @@ int bring(ibv_cq* queue, int most, ibv_wc* completions, const Poll& provider) {
 }
 
 void asked(ibv_cq* queue) {
-  const std::scoped_lock held(state().mutex);
-  if (const auto at = state().queues.find(queue); at != state().queues.end()) at->second.polls_left = 0;
+  if (plan().polls > 0) {
+    Queue& of_it = queue_of(queue);
+    const std::scoped_lock held(of_it.mutex);
+    of_it.must_find = true;
+    of_it.polls_left = 0;
+  }
   if (plan().every_event == 0 || queue->channel == nullptr) return;
+  const std::scoped_lock held(state().mutex);
   const auto channel = state().channels.find(queue->channel);
   if (channel == state().channels.end() || ++state().events % plan().every_event != 0) return;
   channel->second.due.push_back(queue);
@@ -142,7 +165,7 @@ void watch_channel(ibv_comp_channel* channel) {
     epoll_event readable{.events = EPOLLIN, .data = {.fd = fd}};
     if (::epoll_ctl(both, EPOLL_CTL_ADD, fd, &readable) != 0) die("cannot watch a completion channel");
   }
-  // The program says so of the descriptor that it sees.
+  // The program makes only the epoll's descriptor non-blocking.
   ::fcntl(watched.device_fd, F_SETFL, ::fcntl(watched.device_fd, F_GETFL) | O_NONBLOCK);
   const std::scoped_lock held(state().mutex);
   state().channels[channel] = std::move(watched);
@@ -163,8 +186,9 @@ DeviceDescriptor::DeviceDescriptor(ibv_comp_channel* channel) : channel_(channel
   if (channel_ == nullptr || plan().every_event == 0) return;
   descriptors().lock();
   const std::scoped_lock held(state().mutex);
+  const auto at = state().channels.find(channel_);
   ours_ = channel_->fd;
-  channel_->fd = state().channels.at(channel_).device_fd;
+  if (at != state().channels.end()) channel_->fd = at->second.device_fd;
 }
 
 DeviceDescriptor::~DeviceDescriptor() {
@@ -176,7 +200,9 @@ DeviceDescriptor::~DeviceDescriptor() {
 ibv_cq* take_spurious_event(ibv_comp_channel* channel) {
   if (plan().every_event == 0) return nullptr;
   const std::scoped_lock held(state().mutex);
-  Channel& watched = state().channels.at(channel);
+  const auto at = state().channels.find(channel);
+  if (at == state().channels.end()) return nullptr;
+  Channel& watched = at->second;
   eventfd_t told = 0;
   if (watched.due.empty()) {
     (void)::eventfd_read(watched.event_fd, &told);  // their queues are gone

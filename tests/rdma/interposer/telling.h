@@ -1,13 +1,14 @@
 // How the program is told of completions: later than the device would, or of none at all.
 //
 //   EGRET_VERBS_WITHHOLD=POLLS[:every N]   A poll that found completions brings none of them, and the next POLLS - 1 polls of that queue
-//                                          bring nothing either; then they come, in their order. At most until the program asks
-//                                          the queue for an event: what is there when it asks is what the next poll must find.
+//                                          bring nothing either; then they come, in their order. Once the program has asked the
+//                                          queue for an event nothing is withheld until a poll has found nothing: for what is there
+//                                          when it asks no event comes.
 //     every N                              only the Nth, 2Nth … poll that found something; otherwise each, but for those that bring
 //                                          what was withheld
 //   EGRET_VERBS_SPURIOUS=every N           Each Nth time that a queue with a channel is asked for an event, the channel becomes readable
 //                                          and gives one of that queue at once, though nothing has completed. The event that was asked for
-//                                          comes as well.
+//                                          comes as well. For programs that never block in ibv_get_cq_event.
 //
 // Counted: `withheld` (completions) and `spurious_events`. What cannot be read ends the process. Thread-safe.
 //
