@@ -72,3 +72,22 @@ def test_large_values_cut_near_their_edges(oracle, subject):
         cases += [Cut(text, [at]) for at in sorted(spots) if 0 < at < end + 2]
         cases += [Cut(text, range(1000, end, max(1000, length // 20)))]
     compare(oracle, subject, cases, pause=0.01, at_once=100)
+
+
+def test_large_values_in_runs_around_a_part(oracle, subject):
+    """Runs of fewer than 8 KiB, which are not worth a part of their own, between longer ones; a command behind the last byte."""
+    cases = []
+    for length in (20_000, 100_000):
+        header = b"set <k> 0 0 %d\r\n" % length
+        start = expanded_length(header)
+        text = header + b"".join(b"%07x." % n for n in range(length // 8)) + b"\r\nget <k>\r\ndelete <k>\r\n"
+        for runs in ([8191], [8192], [8193], [16_000, 100], [100, 16_000], [30_000, 5000, 1], [1, 8191], [length - 1, 1], [length, 2, 3]):
+            places, at = [], start
+            for turn in range(1000):
+                at += runs[turn % len(runs)]
+                if at >= start + length + 20:
+                    break
+                places.append(at)
+            cases.append(Cut(text, places))
+            cases.append(Cut(text, [start, *places]))
+    compare(oracle, subject, cases, pause=0.01, at_once=100)
