@@ -351,7 +351,7 @@ std::string play(const Script& script, const std::vector<size_t>& lengths) {
   const Said said = Play(engine).run(script.program, lengths);
   const Reference reference(backend.answers, script.program, backend.has_failed);
   reference.is_binary() ? check_packets(said.answers) : check_lines(said.answers);
-  if (said.is_over && !reference.is_over && has_long_line(script.program)) return {};
+  if (said.is_over && has_long_line(script.program)) return {};  // perhaps before the reference's end
   EGRET_CHECK(said.is_over == reference.is_over && said.aside == reference.aside);
   EGRET_CHECK(said.left.has_value() == reference.left_at.has_value());
   if (said.left) EGRET_CHECK(*said.left == script.program.substr(*reference.left_at, said.put - *reference.left_at));
