@@ -136,8 +136,8 @@ Status parse_slot_size(const Options& options, const char* name, uint32_t& size)
 }
 
 // Makes default slots smaller if a whole window of them would take too much memory, since a smaller window costs more.
-// Request slots of tcp are longer than those of other transports, to save messages of large sets: they are cut to the usual size
-// first. Then the larger of the two sizes is halved.
+// First request slots are cut to the size that they have with other transports: over tcp they are longer, to save messages of
+// large sets. Then the larger of the two sizes is halved.
 void shrink_defaults(const Options& options, const wire::RegionLayout& wanted, SessionSize& size) {
   wire::RegionLayout layout = wanted;
   const auto spare = [&](const char* name, uint32_t slot) {

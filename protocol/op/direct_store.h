@@ -9,30 +9,15 @@
 // Thread: the store's, which is the client's. Between begin_part() and end_part() nothing else of the store may be called.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "op/loan.h"
 #include "op/op.h"
+#include "op/part_room.h"
 
 namespace egret::op {
-
-// Memory of the store, or of request slots, to be filled from the front.
-struct PartRoom {
-  static constexpr size_t kMostPieces = 24;
-  std::array<std::span<char>, kMostPieces> pieces;
-  size_t count = 0;
-  uint32_t length = 0;  // bytes, of all pieces
-  uint32_t least = 0;   // fewer are not worth it: keep them elsewhere, and fill nothing
-
-  void add(std::span<char> piece) {
-    pieces[count++] = piece;
-    length += static_cast<uint32_t>(piece.size());
-  }
-  bool is_full() const { return count == kMostPieces; }
-};
 
 // Takes what execute_all() finds.
 class ResultTaker {
@@ -51,7 +36,7 @@ class DirectStore {
   // `op`: of one key, with its hash; not of a value in parts. `result.value` and `lent`, which names the value if that is lent,
   // are valid until the next call of the store. False: the client has had its share of this round; the op is to be sent.
   virtual bool execute(const Op& op, Result& result, LoanName& lent) = 0;
-  // False: the client has used its share of this round; its further ops go by slots.
+  // False: the client has had as much executed in this round as it may; send its further ops by slots.
   virtual bool has_share() const = 0;
   // `ops`: at most kMostTogether, as for execute(). They stay as they are until the last result was taken. All are executed,
   // whatever is left of the share.

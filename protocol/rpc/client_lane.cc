@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/slot_copy.h"
+#include "op/direct_store.h"
 #include "wire/codec.h"
 #include "wire/head.h"
 #include "wire/plain.h"

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "op/direct_store.h"
 #include "op/loan.h"
 #include "op/op.h"
+#include "op/part_room.h"
 #include "rpc/active/active_lanes.h"
 #include "rpc/fetch_policy.h"
 #include "rpc/gathered_ops.h"

@@ -89,7 +89,7 @@ class Lanes {
   // Closes them and calls every waiter (ClientLane::fail_all). Waiters may use this object in the call: it has no lanes any
   // more.
   void close();
-  // Executes what was gathered, and what waiters gather meanwhile. Returns whether there was anything.
+  // Executes the ops that were gathered, and those that waiters gather when they are called. Returns whether there were any.
   bool answer_gathered();
   // Begins a pass of each active lane. A lane that has nothing to do is not active any more.
   void begin_pass();

@@ -197,7 +197,7 @@ void put_fields(FieldWriter& out, const Op& op) {
   put_fields(out, op);
   if (has_tag) out.put(op.owner);
   out.put_bytes(op.key);
-  // Received in its place (rpc::value_room).
+  // The value was received where it belongs in the slot (rpc::value_room): there is nothing to copy.
   if (reinterpret_cast<const std::byte*>(op.value.data()) == out.at()) return out.at() + op.value.size();
   out.put_bytes(op.value);
   return out.at();

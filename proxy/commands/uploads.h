@@ -30,8 +30,8 @@ class Uploads {
   // Whether a part of `available` bytes should be sent now: it is the last, fills a slot, or is large enough.
   bool is_worth_sending(size_t available) const;
 
-  // Room in the store, or in request slots, for the value's next bytes (rpc/large/large_set.h), as many as should be received at
-  // once. False: there is none: they are to come as parts.
+  // Room for the value's next bytes, as many as should be received at once (rpc::LargeSet::begin_part). False: there is none now;
+  // receive them elsewhere, and call part().
   bool begin_direct(op::PartRoom& room);
   void end_direct(const op::PartRoom& room, uint32_t length) { upload_->end_part(room, length); }
   // Bytes of the value that have not been sent to the backend.

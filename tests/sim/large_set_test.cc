@@ -21,7 +21,7 @@ class Writer final : public rpc::CreditWaiter {
       : world_(world), client_(client), next_id_(first_id), left_(values) {}
 
   bool is_done() const { return left_ == 0 && set_ == nullptr; }
-  uint64_t in_place = 0;  // parts that were received where they are kept, or sent from
+  uint64_t in_place = 0;  // times that bytes were received in such room
   void turn() {
     if (waiting_) return;
     if (set_ == nullptr && left_ > 0) begin();
@@ -57,7 +57,7 @@ class Writer final : public rpc::CreditWaiter {
     world_.model.is_sent(record(), client_.session().grant().session_id, lane_);
     std::exchange(set_, nullptr)->release();
   }
-  // Some of the bytes that are left, into the store's own memory if there is any.
+  // Sends some of the bytes that are left: half the time as if they were received in the room that begin_part() gives, if any.
   bool send_some() {
     const auto left = static_cast<uint32_t>(draft_->value.size() - sent_);
     const std::string_view bytes = std::string_view(draft_->value).substr(sent_, world_.rng.between(1, left));

@@ -154,7 +154,7 @@ class ModelHandler : public rpc::OpHandler {
     sessions_.erase(lane);
     loans_.revoke(lane);
   }
-  // Values that are lent and have not come back, as far as the client has given them back.
+  // How many values are lent now: those that the client has given back are taken back first.
   size_t lent() {
     loans_.take_back();
     return loans_.count();

@@ -1,5 +1,5 @@
-// Values that the simulation's store lends to clients of its own process, as store::Loans does. A value that has come back is
-// overwritten: whoever goes on reading it sees other bytes.
+// Values that the simulation's store lends to clients of its own process, as store::Loans does. When a value is given back its
+// bytes are overwritten, so that a client which still reads it gets a wrong answer, and the run fails.
 //
 //   lend() ─▶ a name, in the result ─▶ the client takes it, reads it now or later, gives it back ─▶ take_back()
 //               └─ its lane is gone, and has not taken it: revoke()

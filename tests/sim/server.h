@@ -73,7 +73,7 @@ class Partition final : private rpc::DeliveryRelay {
     const rpc::LaneId id;
     const rpc::LaneBinding binding;
     transport::SameProcess& same_process;
-    std::vector<op::Op> together;  // the ops of the present call
+    std::vector<op::Op> together;  // the ops of the execute_all() or execute() under way
     std::vector<rpc::LaneId> lanes;
     std::string room;  // of the part that is being received
     bool is_receiving = false;

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "op/direct_store.h"
+#include "op/part_room.h"
 #include "store/memory/item.h"
 #include "store/memory/pages.h"
 

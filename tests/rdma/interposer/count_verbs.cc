@@ -3,7 +3,7 @@
 //   EGRET_COUNT_VERBS_FILE   where the counters are mapped (counter_file.h); "%p" becomes the process id
 //   EGRET_VERBS_FAIL, EGRET_VERBS_SLOW   which calls fail, which take longer (fail_plan.h)
 //   EGRET_VERBS_TEAR, EGRET_VERBS_SWALLOW   which verbs take place in pieces, or not at all (tear_plan.h)
-//   EGRET_VERBS_WITHHOLD, EGRET_VERBS_SPURIOUS   completions that are told later, events of none (telling.h)
+//   EGRET_VERBS_WITHHOLD, EGRET_VERBS_SPURIOUS   completions that are told later, events of none (completion_plan.h)
 //   EGRET_VERBS_HIDE         what the device is to lack (fail_plan.h)
 //   EGRET_VERBS_LIMIT, EGRET_VERBS_HAVE   what it gives at most, and has besides (limits.h)
 //   EGRET_VERBS_YIELD        if set, a poll that finds nothing gives the processor away: in a guest with fewer
@@ -39,13 +39,13 @@
 #include <unistd.h>
 
 #include "async_events.h"
+#include "completion_plan.h"
 #include "counter_file.h"
 #include "fail_plan.h"
 #include "limits.h"
 #include "pieces.h"
 #include "queue_pairs.h"
 #include "tear_plan.h"
-#include "telling.h"
 
 // In the header these are macros that choose among the functions below.
 #undef ibv_reg_mr

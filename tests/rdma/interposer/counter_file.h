@@ -76,7 +76,7 @@ enum class Counter : uint32_t {
   kTorn,
   kPieces,  // that they were torn into
   kSwallowed,
-  // How the program is told of completions (telling.h).
+  // How the program is told of completions (completion_plan.h).
   kWithheld,
   kSpuriousEvents,
   // From here on: of each type of queue pair (RC, UC, UD), the counters from kWrite to kFetchAdd, then kRecv.

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -11,10 +10,11 @@
 
 #include <unistd.h>
 
+#include "plan_text.h"
+
 namespace egret::interposer {
 namespace {
 
-constexpr std::string_view kEvery = "every ";
 constexpr std::string_view kLater = "later";
 constexpr uint32_t kLeastPiece = 8;
 constexpr uint32_t kMostPiece = 4096;
@@ -51,16 +51,6 @@ constexpr std::array<Named<ibv_wr_opcode>, 4> kVerbs = {{{"write", IBV_WR_RDMA_W
                                                          {"write_with_imm", IBV_WR_RDMA_WRITE_WITH_IMM},
                                                          {"send", IBV_WR_SEND},
                                                          {"send_with_imm", IBV_WR_SEND_WITH_IMM}}};
-
-bool read_number(std::string_view text, uint64_t& number) {
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && stopped == end;
-}
-
-bool read_every(std::string_view text, uint64_t& number) {
-  return text.starts_with(kEvery) && read_number(text.substr(kEvery.size()), number) && number > 0;
-}
 
 // The text up to `separator`, which both go from `rest`.
 std::string_view take_part(std::string_view& rest, char separator) {

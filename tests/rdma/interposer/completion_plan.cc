@@ -1,8 +1,7 @@
-#include "telling.h"
+#include "completion_plan.h"
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "counter_file.h"
+#include "plan_text.h"
 
 namespace egret::interposer {
 namespace {
@@ -25,20 +25,8 @@ namespace {
 struct Plan {
   uint64_t polls = 0;  // for which completions are withheld; 0: they are not
   uint64_t every_poll = 1;
-  uint64_t every_event = 0;  // 0: none is spurious
+  uint64_t every_event = 0;  // a spurious event for each so many requests for one; 0: for none
 };
-
-// The number that `text` is, up to 1 << 20; 0: it is none.
-uint64_t read_number(std::string_view text) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && number <= 1 << 20 ? number : 0;
-}
-
-uint64_t read_every(std::string_view text) {
-  constexpr std::string_view kEvery = "every ";
-  return text.starts_with(kEvery) ? read_number(text.substr(kEvery.size())) : 0;
-}
 
 [[noreturn]] void refuse(const char* name, const char* form) {
   std::fprintf(stderr, "libegret_count_verbs: %s is not %s\n", name, form);
@@ -50,13 +38,12 @@ Plan read_plan() {
   if (const char* const wanted = std::getenv("EGRET_VERBS_WITHHOLD"); wanted != nullptr && *wanted != '\0') {
     const std::string_view text = wanted;
     const size_t colon = std::min(text.find(':'), text.size());
-    plan.polls = read_number(text.substr(0, colon));
-    if (colon < text.size()) plan.every_poll = read_every(text.substr(colon + 1));
-    if (plan.polls == 0 || plan.every_poll == 0) refuse("EGRET_VERBS_WITHHOLD", "POLLS[:every N]");
+    const bool is_read = read_number(text.substr(0, colon), plan.polls) && plan.polls > 0 &&
+                         (colon == text.size() || read_every(text.substr(colon + 1), plan.every_poll));
+    if (!is_read) refuse("EGRET_VERBS_WITHHOLD", "POLLS[:every N]");
   }
   if (const char* const wanted = std::getenv("EGRET_VERBS_SPURIOUS"); wanted != nullptr && *wanted != '\0') {
-    plan.every_event = read_every(wanted);
-    if (plan.every_event == 0) refuse("EGRET_VERBS_SPURIOUS", "every N");
+    if (!read_every(wanted, plan.every_event)) refuse("EGRET_VERBS_SPURIOUS", "every N");
   }
   return plan;
 }
@@ -165,7 +152,7 @@ void watch_channel(ibv_comp_channel* channel) {
     epoll_event readable{.events = EPOLLIN, .data = {.fd = fd}};
     if (::epoll_ctl(both, EPOLL_CTL_ADD, fd, &readable) != 0) die("cannot watch a completion channel");
   }
-  // The program makes only the epoll's descriptor non-blocking.
+  // The program sets O_NONBLOCK on the descriptor that it sees, the epoll's: the device's needs it, too.
   ::fcntl(watched.device_fd, F_SETFL, ::fcntl(watched.device_fd, F_GETFL) | O_NONBLOCK);
   const std::scoped_lock held(state().mutex);
   state().channels[channel] = std::move(watched);

@@ -1,14 +1,13 @@
 // How the program is told of completions: later than the device would, or of none at all.
 //
-//   EGRET_VERBS_WITHHOLD=POLLS[:every N]   A poll that found completions brings none of them, and the next POLLS - 1 polls of that queue
-//                                          bring nothing either; then they come, in their order. Once the program has asked the
-//                                          queue for an event nothing is withheld until a poll has found nothing: for what is there
-//                                          when it asks no event comes.
-//     every N                              only the Nth, 2Nth … poll that found something; otherwise each, but for those that bring
-//                                          what was withheld
-//   EGRET_VERBS_SPURIOUS=every N           Each Nth time that a queue with a channel is asked for an event, the channel becomes readable
-//                                          and gives one of that queue at once, though nothing has completed. The event that was asked for
-//                                          comes as well. For programs that never block in ibv_get_cq_event.
+//   EGRET_VERBS_WITHHOLD=POLLS[:every N]
+//     A poll that finds completions gives none of them to the program, nor do the next POLLS - 1 polls of that queue; the poll
+//     behind them gives all. When the program has asked for an event (ibv_req_notify_cq), nothing is withheld until a poll finds
+//     nothing: no event comes for a completion that is there already, so the program would sleep for ever.
+//     every N: only the Nth, 2Nth … poll that finds completions; else each
+//   EGRET_VERBS_SPURIOUS=every N
+//     Each Nth request for an event makes the channel readable at once, and ibv_get_cq_event gives an event of that queue though
+//     nothing has completed. The event that was asked for comes as well. The program must not block in ibv_get_cq_event.
 //
 // Counted: `withheld` (completions) and `spurious_events`. What cannot be read ends the process. Thread-safe.
 //
@@ -29,10 +28,10 @@ int bring(ibv_cq* queue, int most, ibv_wc* completions, const Poll& provider);
 void asked(ibv_cq* queue);
 void forget_queue(ibv_cq* queue);
 
-// A channel that was made, and is about to be destroyed: between the two its descriptor is ours.
+// To be called when a channel was made, and before it is destroyed: between the two `channel->fd` is the epoll.
 void watch_channel(ibv_comp_channel* channel);
 void forget_channel(ibv_comp_channel* channel);
-// While it exists, the channel has the device's descriptor: for calls that give it to the kernel. One at a time.
+// While it exists, `channel->fd` is the device's descriptor again: for calls that pass it to the kernel. One at a time.
 class DeviceDescriptor {
  public:
   explicit DeviceDescriptor(ibv_comp_channel* channel);  // null: nothing
